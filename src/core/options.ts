@@ -1,0 +1,64 @@
+import { InvalidOptionError } from './errors.ts';
+
+/** Checks on plain values, each with the option's path for the message. All throw {@link InvalidOptionError}. */
+
+export function wholeNumber(option: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new InvalidOptionError(option, `a whole number from ${min} to ${max}`, value);
+}
+
+/** A time in milliseconds; `Infinity` where `max` is. */
+export function durationMs(option: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value;
+  const range = max === Number.POSITIVE_INFINITY ? `${min} or more` : `from ${min} to ${max}`;
+  throw new InvalidOptionError(option, `milliseconds, ${range}`, value);
+}
+
+export function oneOf<T extends string>(option: string, value: unknown, allowed: readonly T[]): T {
+  if (typeof value === 'string' && (allowed as readonly string[]).includes(value)) return value as T;
+  throw new InvalidOptionError(option, allowed.map((name) => `'${name}'`).join(', '), value);
+}
+
+export function plainObject(option: string, value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw new InvalidOptionError(option, 'an object', value);
+}
+
+/** Refuses a name that is not known, and names the nearest that is: a misspelt limit must not be no limit. */
+export function knownNames(option: string, value: object, known: readonly string[]): void {
+  for (const name of Object.keys(value)) {
+    if (known.includes(name)) continue;
+    const near = nearestName(name, known);
+    const hint = near === undefined ? `one of ${known.join(', ')}` : `a known name (did you mean "${near}"?)`;
+    throw new InvalidOptionError(option === '' ? name : `${option}.${name}`, hint, name);
+  }
+}
+
+/** The known name with the fewest edits to `name`, if any is near enough to be meant. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(name.length / 2)) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substituted = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, substituted));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

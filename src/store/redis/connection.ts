@@ -1,0 +1,5 @@
+export type RedisConnection = string;
+export type RedisClient = {};
+export function redisClient(_: RedisConnection): RedisClient {
+  return {};
+}
