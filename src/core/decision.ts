@@ -5,6 +5,8 @@ export interface Refusal {
   readonly allowed: false;
   /** Name of the limit that refused. */
   readonly limit: string;
+  /** Whether that limit has keys (`by`): another key may have room. */
+  readonly keyed: boolean;
   /**
    * `'rate'`: too few tokens. `'line'`: work that was deferred earlier comes first. `'horizon'`: the start would lie
    * too far ahead to be exact.

@@ -148,7 +148,14 @@ export class Governor {
     });
     if (!verdict.granted) {
       const { limit, reason, waitUs, slotted } = verdict;
-      return { allowed: false, limit: limit.name, reason, retryAfterMs: Math.ceil(waitUs / 1_000), slotted };
+      return {
+        allowed: false,
+        limit: limit.name,
+        keyed: limit.by !== null,
+        reason,
+        retryAfterMs: Math.ceil(waitUs / 1_000),
+        slotted,
+      };
     }
     const startsInMs = verdict.waitUs / 1_000;
     let cancelled: Promise<boolean> | undefined;

@@ -1,0 +1,143 @@
+/**
+ * The feed: how many jobs a worker fetches, so that hardly any is refused. A job that is refused after it was fetched
+ * is expensive; one that was not fetched stays in the queue, in order, with its priority, for nothing.
+ *
+ * A fetched job is held (it asks, or waits for its reservation), aside (it waits in process for a slot of its key), or
+ * running. What is controlled is `target`, the number of held jobs to aim at; running jobs are counted out, since they
+ * have passed the limit, which makes it hold for jobs of a millisecond and of half a minute alike.
+ *
+ *   open    target ≥ 1. The worker fetches up to running + aside + target jobs, at most what the user set.
+ *           Tokens lie ready and all slots are in use → target grows by half. Held for less than a quarter of
+ *           `maxHoldMs` → a little more; for more than half → less in proportion; a refusal → half, and closed.
+ *   closed  target < 1: even one held job waits for too long. The worker fetches nothing. It opens when the wait has
+ *           fallen under half of `maxHoldMs` (`reopened`).
+ *
+ * Pure: no timers, no clock, no BullMQ. fetching.ts carries out what it says.
+ */
+export class Feed {
+  #target = 1;
+  #held = 0;
+  #aside = 0;
+  #running = 0;
+  #refused = false;
+
+  /**
+   * @param max - The most jobs at a time: the user's `concurrency`.
+   * @param maxHoldMs - The longest a job may be held.
+   */
+  constructor(
+    private max: number,
+    private readonly maxHoldMs: number,
+  ) {}
+
+  get held(): number {
+    return this.#held;
+  }
+
+  get aside(): number {
+    return this.#aside;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  /** The number of held jobs aimed at; below 1 the gate is closed. */
+  get target(): number {
+    return this.#target;
+  }
+
+  get open(): boolean {
+    return this.#target >= 1 && !this.#refused;
+  }
+
+  /** All jobs of this worker. */
+  get inside(): number {
+    return this.#held + this.#aside + this.#running;
+  }
+
+  /** How many jobs the worker may have at a time now: 1 to the user's maximum. */
+  get concurrency(): number {
+    const wanted = this.#running + this.#aside + Math.max(1, Math.floor(this.#target));
+    return Math.max(1, Math.min(this.max, wanted));
+  }
+
+  setMax(max: number): void {
+    this.max = max;
+    this.#target = Math.min(this.#target, max);
+  }
+
+  /** A job was fetched. */
+  arrived(): void {
+    this.#held += 1;
+  }
+
+  /**
+   * A held job was granted its tokens.
+   *
+   * @param waitMs - Until it may start.
+   * @param nextWaitMs - Until a job like it could start after it, as far as is known.
+   */
+  granted(waitMs: number, nextWaitMs: number): void {
+    const saturated = this.inside >= this.concurrency;
+    if (waitMs === 0) {
+      if (saturated) this.#grow(Math.max(1, this.#target / 2));
+      else this.#relax();
+      return;
+    }
+    const part = nextWaitMs / this.maxHoldMs;
+    if (part > 0.5) this.#target = Math.max(0, this.#target - part);
+    else if (part < 0.25 && saturated) this.#grow(0.5);
+  }
+
+  /** A held job was refused by a limit that all jobs meet. Several refusals before the gate opens again count once. */
+  refused(): void {
+    if (!this.#refused) this.#target = Math.max(1, this.#target / 2);
+    this.#refused = true;
+  }
+
+  /** The wait has fallen under half of `maxHoldMs`. */
+  reopened(): void {
+    this.#refused = false;
+    this.#target = Math.max(1, this.#target);
+  }
+
+  /** A held job waits in process for its key's slot: it is not what the governor-wide limit feeds. */
+  steppedAside(): void {
+    this.#held -= 1;
+    this.#aside += 1;
+  }
+
+  /** A job that waited for its key's slot asks again. */
+  steppedBack(): void {
+    this.#aside -= 1;
+    this.#held += 1;
+  }
+
+  /** A held job starts. */
+  started(): void {
+    this.#held -= 1;
+    this.#running += 1;
+  }
+
+  /** A job that ran has ended. */
+  ended(): void {
+    this.#running -= 1;
+  }
+
+  /** A held job goes back to its queue, or ends without having run. */
+  left(): void {
+    this.#held -= 1;
+  }
+
+  #grow(by: number): void {
+    this.#target = Math.min(this.max, this.#target + by);
+  }
+
+  // With slots to spare there is no backlog to size the target by. It falls to a few, so that the backlog after an idle
+  // time is not fetched whole; not to one, since a loop with no free slot does not see the next job come.
+  #relax(): void {
+    const few = Math.min(4, this.max);
+    this.#target = this.#target > few ? Math.max(few, this.#target * 0.9) : Math.min(few, this.#target + 0.5);
+  }
+}

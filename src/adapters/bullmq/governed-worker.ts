@@ -1,0 +1,65 @@
+import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq';
+import { InvalidOptionError } from '../../core/errors.ts';
+import { type Governed, governed } from './governed.ts';
+import type { GoverningState } from './governing.ts';
+import { type GovernOptions, parseGovernOptions } from './options.ts';
+
+export interface GovernedWorkerOptions<T, R, N extends string> extends WorkerOptions {
+  /** How its jobs are governed. */
+  govern: GovernOptions<Job<T, R, N>>;
+}
+
+/**
+ * BullMQ's Worker with one more option: each job asks a governor before it runs.
+ *
+ * Its concurrency follows what the limit can feed; `concurrency` is the most. Jobs that would have to wait stay in the
+ * queue, in order and with their priority; a job whose key is closed is put aside until its slot. Sandboxed processors
+ * (a path or URL) are governed too: in this process, before the job is handed to the sandbox.
+ *
+ * `close()` ends all holds: their tokens are handed back, and the jobs go back to the head of the queue without an
+ * attempt. The governor is not closed with it.
+ *
+ * @param name - The queue.
+ * @param processor - As BullMQ's.
+ * @param options - As BullMQ's, and `govern`.
+ * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`.
+ *
+ * @example
+ * const worker = new GovernedWorker('orders', async (job) => call(job.data), {
+ *   connection,
+ *   concurrency: 50,
+ *   govern: { governor, cost: (job) => job.data.items, keys: (job) => ({ shop: job.data.shop }) },
+ * });
+ */
+// biome-ignore lint/suspicious/noExplicitAny: BullMQ's own defaults.
+export class GovernedWorker<T = any, R = any, N extends string = string> extends Worker<T, R, N> {
+  readonly #governed: Governed<T, R, N>;
+
+  constructor(
+    name: string,
+    processor: string | URL | Processor<T, R, N>,
+    options: GovernedWorkerOptions<T, R, N>,
+  ) {
+    const { govern, ...workerOptions } = options;
+    // Before BullMQ opens connections: a mistake must not leave a worker behind that runs ungoverned.
+    parseGovernOptions(govern);
+    if (processor === undefined || processor === null) {
+      throw new InvalidOptionError(
+        'processor',
+        'a function, or the path or URL of a sandboxed one',
+        processor,
+      );
+    }
+    super(name, processor, workerOptions);
+    const { governor, ...rest } = govern;
+    // BullMQ has made one function of whatever the processor was, and calls it at the first fetch, which is later than now.
+    this.#governed = governed(governor, this.processFn, rest);
+    this.processFn = this.#governed;
+    this.#governed.attach(this);
+  }
+
+  /** What it does now and has done. */
+  get governing(): GoverningState {
+    return this.#governed.governing;
+  }
+}

@@ -1,0 +1,16 @@
+import { Queue, type Worker } from 'bullmq';
+
+/**
+ * A handle on a worker's queue, over the worker's own connection options. It writes nothing: BullMQ would otherwise set
+ * the queue's stored options back to defaults when it is opened.
+ */
+export function queueOf(worker: Worker): Queue {
+  const { connection, prefix } = worker.opts;
+  const queue = new Queue(worker.name, {
+    connection,
+    skipMetasUpdate: true,
+    ...(prefix === undefined ? {} : { prefix }),
+  });
+  queue.on('error', (error) => worker.emit('error', error));
+  return queue;
+}

@@ -1,0 +1,22 @@
+import type { Limits } from '../../core/limit.ts';
+import type { Cost } from '../../core/request.ts';
+
+/** What the limits that all jobs meet mean for a job of some cost. */
+export interface Reach {
+  /** Whether the job meets a limit that all jobs meet: what feeds the worker, and what may make it hold. */
+  readonly governorWide: boolean;
+  /** Milliseconds by which the job moves the start of the next one like it. */
+  readonly intervalMs: number;
+}
+
+export function reachOf(limits: Limits, cost: Cost): Reach {
+  let governorWide = false;
+  let intervalMs = 0;
+  for (const { name, by, rate, periodUs } of limits) {
+    const tokens = typeof cost === 'number' ? cost : (cost[name] ?? 1);
+    if (by !== null || tokens === 0) continue;
+    governorWide = true;
+    intervalMs = Math.max(intervalMs, (tokens * periodUs) / rate / 1_000);
+  }
+  return { governorWide, intervalMs };
+}
