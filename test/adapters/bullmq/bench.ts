@@ -1,0 +1,186 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Job, type JobsOptions, type Processor, Queue, type Worker } from 'bullmq';
+import { type CreateGovernorOptions, createGovernor, type Governor } from 'flyball';
+import { GovernedWorker, type GovernedWorkerOptions } from 'flyball/bullmq';
+import type { Redis } from 'ioredis';
+import { expect, type TestContext } from 'vitest';
+import { connect, redisUrl, uniqueName } from '../../support/redis.ts';
+
+export { sleep };
+
+/** One call of the user's processor. */
+export interface Start {
+  readonly id: string;
+  readonly name: string;
+  readonly atMs: number;
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it put there.
+  readonly data: any;
+  readonly attemptsStarted: number;
+}
+
+type Work = (job: Job, token?: string, signal?: AbortSignal) => unknown;
+type WorkerOptions = Partial<Omit<GovernedWorkerOptions<unknown, unknown, string>, 'govern'>>;
+type Govern = GovernedWorkerOptions<unknown, unknown, string>['govern'];
+
+/**
+ * What a test on BullMQ needs, each with a name of its own, and taken down when the test ends: workers closed, queues
+ * obliterated, governors closed.
+ */
+export class Bench {
+  readonly connection: Redis = connect({ maxRetriesPerRequest: null });
+  /** Everything that workers of this bench told their 'error' event. */
+  readonly errors: Error[] = [];
+  /** Everything that failed, by the workers' 'failed' event. */
+  readonly failed: { id: string; error: Error }[] = [];
+  readonly starts: Start[] = [];
+  readonly #workers: Worker[] = [];
+  readonly #queues: Queue[] = [];
+  readonly #governors: Governor[] = [];
+
+  constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
+    onTestFinished(async () => {
+      await Promise.all(this.#workers.map((worker) => worker.close()));
+      await Promise.all(this.#governors.map((governor) => governor.close()));
+      for (const queue of this.#queues) {
+        await queue.obliterate({ force: true });
+        await queue.close();
+      }
+      this.connection.disconnect();
+    });
+  }
+
+  queue(name = uniqueName('queue')): Queue {
+    const queue = new Queue(name, { connection: this.connection });
+    this.#queues.push(queue);
+    return queue;
+  }
+
+  governor(limits: CreateGovernorOptions['limits'], options: Partial<CreateGovernorOptions> = {}): Governor {
+    const governor = createGovernor({
+      name: uniqueName('governor'),
+      connection: redisUrl(),
+      limits,
+      ...options,
+    });
+    this.#governors.push(governor);
+    return governor;
+  }
+
+  /** A governed worker that records each start. Its queue is looked at every second, so that closing is quick. */
+  worker(
+    queue: Pick<Queue, 'name'>,
+    govern: Govern,
+    options: WorkerOptions & { work?: Work } = {},
+  ): GovernedWorker {
+    const { work, ...rest } = options;
+    const worker = new GovernedWorker(queue.name, this.recorded(work), {
+      connection: this.connection,
+      drainDelay: 1,
+      ...rest,
+      govern,
+    });
+    this.watch(worker);
+    return worker;
+  }
+
+  /** A processor that records each of its calls, then does `work`. */
+  recorded(work: Work = () => undefined): Processor {
+    return async (job: Job, token?: string, signal?: AbortSignal) => {
+      const { id, name, data, attemptsStarted } = job;
+      this.starts.push({ id: id!, name, atMs: performance.now(), data, attemptsStarted });
+      return work(job, token, signal);
+    };
+  }
+
+  /** Records a worker's errors and failures, and closes it when the test ends. */
+  watch(worker: Worker): void {
+    worker.on('error', (error) => this.errors.push(error));
+    worker.on('failed', (job, error) => this.failed.push({ id: job?.id ?? '', error }));
+    this.#workers.push(worker);
+  }
+
+  startsOf(name: string): Start[] {
+    return this.starts.filter((start) => start.name === name);
+  }
+}
+
+/** Adds `count` jobs in one go; `data.n` numbers them from 0. */
+export async function addJobs(
+  queue: Queue,
+  count: number,
+  { name = 'job', data = {}, opts }: { name?: string; data?: object; opts?: JobsOptions } = {},
+): Promise<Job[]> {
+  const added: Job[] = [];
+  for (let from = 0; from < count; from += 5_000) {
+    const batch = Array.from({ length: Math.min(5_000, count - from) }, (_, index) => ({
+      name,
+      data: { ...data, n: from + index },
+      ...(opts === undefined ? {} : { opts }),
+    }));
+    added.push(...(await queue.addBulk(batch)));
+  }
+  return added;
+}
+
+/** Asks again and again until `condition` holds. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  timeoutMs = 20_000,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await sleep(10);
+  }
+}
+
+/** Until the queue has completed so many jobs. */
+export function untilCompleted(queue: Queue, count: number, timeoutMs?: number): Promise<void> {
+  return until(async () => (await queue.getCompletedCount()) >= count, `${count} jobs completed`, timeoutMs);
+}
+
+/** Jobs by state, as Redis has them; states without jobs left out. */
+export async function countsOf(queue: Queue): Promise<Record<string, number>> {
+  const counts = await queue.getJobCounts();
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+}
+
+/**
+ * The most tokens by which the starts exceed burst + rate × length over any interval, starts at one instant included:
+ * at most 0 if the bound was kept to the millisecond.
+ */
+export function excessOver(
+  starts: readonly { readonly atMs: number; readonly cost?: number }[],
+  ratePerSecond: number,
+  burst: number,
+): number {
+  let worst = Number.NEGATIVE_INFINITY;
+  let sum = 0;
+  let lowest = Number.POSITIVE_INFINITY;
+  for (const { atMs, cost = 1 } of [...starts].sort((a, b) => a.atMs - b.atMs)) {
+    const drained = (atMs * ratePerSecond) / 1_000;
+    lowest = Math.min(lowest, sum - drained);
+    sum += cost;
+    worst = Math.max(worst, sum - drained - lowest);
+  }
+  return worst - burst;
+}
+
+/** Pairs of neighbours out of order. */
+export function inversions(numbers: readonly number[]): number {
+  return numbers.filter((number, index) => index > 0 && number < numbers[index - 1]!).length;
+}
+
+export function median(numbers: readonly number[]): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+/** Starts per job as BullMQ counted them, over all completed jobs of a queue. */
+export async function startsPerJob(queue: Queue): Promise<{ mean: number; max: number }> {
+  const jobs = await queue.getJobs(['completed'], 0, -1);
+  const starts = jobs.map((job) => job.attemptsStarted);
+  expect(starts.length, 'completed jobs to count starts of').toBeGreaterThan(0);
+  return { mean: starts.reduce((a, b) => a + b, 0) / starts.length, max: Math.max(...starts) };
+}

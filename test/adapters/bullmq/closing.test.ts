@@ -1,0 +1,108 @@
+import { type CreateGovernorOptions, perHour, perSecond } from 'flyball';
+import { describe, expect, test } from 'vitest';
+import { addJobs, Bench, countsOf, sleep, until } from './bench.ts';
+
+const dry: CreateGovernorOptions['limits'] = { calls: perHour(1, { burst: 1 }) };
+
+describe('close()', () => {
+  // https://github.com/taskforcesh/bullmq/issues/4163: jobs that threw DelayedError kept close() from ending.
+  test.for([1, 50])('ends at once over a dry bucket, every job still there (concurrency %i)', async (concurrency, context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor(dry);
+    await governor.allow();
+    await addJobs(queue, 1_000);
+    const worker = bench.worker(queue, { governor }, { concurrency });
+    await until(() => worker.governing.gate === 'closed', 'the gate closed');
+
+    const calledMs = performance.now();
+    await worker.close();
+    expect(performance.now() - calledMs).toBeLessThan(1_000);
+
+    expect(await countsOf(queue)).toEqual({ waiting: 1_000 });
+    const jobs = await queue.getWaiting(0, -1);
+    expect(jobs.filter((job) => job.attemptsMade > 0)).toEqual([]);
+    expect(bench.starts).toEqual([]);
+    expect(bench.failed).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+
+  test('is quick over a closed key with 1,000 jobs of it, every job still there', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ shop: perHour(1, { burst: 1, by: 'shop' }) });
+    await governor.allow({ keys: { shop: 'hot' } });
+    await addJobs(queue, 1_000);
+    const worker = bench.worker(queue, { governor, keys: { shop: 'hot' } }, { concurrency: 20 });
+    await until(() => worker.governing.deferrals > 10, 'some jobs put aside');
+
+    const calledMs = performance.now();
+    await worker.close();
+    expect(performance.now() - calledMs).toBeLessThan(1_000);
+
+    const { waiting = 0, delayed = 0, ...others } = await countsOf(queue);
+    expect(waiting + delayed).toBe(1_000);
+    expect(others).toEqual({});
+    const jobs = await queue.getJobs(['wait', 'delayed'], 0, -1);
+    expect(jobs.filter((job) => job.attemptsMade > 0)).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+
+  // https://github.com/SGrondin/bottleneck/issues/94: what waited for the limiter inside a job was lost with its process.
+  test('ends the holds: jobs go back in order without an attempt, and their tokens with them', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(5, { burst: 1 }) });
+    await addJobs(queue, 50);
+    const worker = bench.worker(queue, { governor, maxHoldMs: 60_000 }, { concurrency: 5 });
+    await until(() => worker.governing.held >= 4, 'four jobs held');
+
+    const calledMs = performance.now();
+    await worker.close();
+    expect(performance.now() - calledMs).toBeLessThan(1_000);
+
+    const started = bench.starts.length;
+    expect(await countsOf(queue)).toEqual({ completed: started, waiting: 50 - started });
+    const waiting = await queue.getWaiting(0, -1);
+    expect(waiting.map((job) => job.data.n)).toEqual(Array.from({ length: 50 - started }, (_, n) => n + started));
+    expect(waiting.filter((job) => job.attemptsMade > 0)).toEqual([]);
+    // Four reservations reached 800 ms ahead; with them handed back, the next token is at most one away.
+    const [calls] = await governor.peek();
+    expect(calls!.waitMs).toBeLessThanOrEqual(200);
+    expect(calls!.granted).toBe(started);
+  });
+
+  test('waits for jobs that run, and starts no other', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(10, { burst: 1 }) });
+    await addJobs(queue, 10);
+    const worker = bench.worker(queue, { governor }, { concurrency: 5, work: () => sleep(500) });
+    await until(() => worker.governing.running === 1, 'one job running');
+
+    await worker.close();
+    const started = bench.starts.length;
+    expect(await countsOf(queue)).toEqual({ completed: started, waiting: 10 - started });
+    expect(bench.errors).toEqual([]);
+  });
+
+  test('ends while the gate is closed, with run() awaited', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor(dry);
+    await governor.allow();
+    await addJobs(queue, 10);
+    const worker = bench.worker(queue, { governor }, { autorun: false });
+    let ended = false;
+    const running = worker.run().then(() => {
+      ended = true;
+    });
+    await until(() => worker.governing.gate === 'closed' && worker.governing.held === 0, 'the gate closed');
+    await sleep(100);
+    expect(ended).toBe(false);
+
+    await worker.close();
+    await running;
+    expect(await countsOf(queue)).toEqual({ waiting: 10 });
+  });
+});

@@ -1,0 +1,111 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { perSecond } from 'flyball';
+import { describe, expect, test } from 'vitest';
+import { addJobs, Bench, countsOf, excessOver, inversions, sleep, startsPerJob, until, untilCompleted } from './bench.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+describe('order under a governor-wide limit', () => {
+  // https://github.com/OptimalBits/bull/issues/1053 and https://github.com/taskforcesh/bullmq/issues/1302: 200 ordered
+  // jobs under a limit came out in random order.
+  test('is kept: 200 jobs through one worker, no inversion', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
+    await addJobs(queue, 200);
+    bench.worker(queue, { governor }, { concurrency: 20 });
+    await untilCompleted(queue, 200);
+
+    expect(inversions(bench.starts.map(({ data }) => data.n))).toBe(0);
+    expect(bench.starts.length).toBe(200);
+    expect(excessOver(bench.starts, 100, 5)).toBeLessThanOrEqual(1);
+  });
+
+  // https://github.com/taskforcesh/bullmq/issues/1915 and https://github.com/taskforcesh/bullmq/issues/1929: what was
+  // refused came back scrambled.
+  test.for([
+    { what: 'plain jobs', opts: {} },
+    { what: 'jobs of one priority', opts: { priority: 5 } },
+  ])('survives a refusal of held jobs: $what', async ({ opts }, context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
+    await addJobs(queue, 200, { opts });
+    const worker = bench.worker(queue, { governor }, { concurrency: 20 });
+    // Someone else's calls, as often as it takes for the worker to refuse what it has fetched.
+    for (const started of [20, 80, 140]) {
+      await until(() => bench.starts.length >= started, `${started} starts`);
+      await governor.forceN(5);
+      for (let n = 0; n < 30; n++) await governor.forceN(5);
+    }
+    await untilCompleted(queue, 200);
+
+    expect(worker.governing.returned).toBeGreaterThan(0);
+    expect(inversions(bench.starts.map(({ data }) => data.n))).toBe(0);
+    expect(bench.starts.length).toBe(200);
+    expect(bench.failed).toEqual([]);
+  });
+
+  test('puts a job of higher priority before a backlog of 5,000 within maxHoldMs', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
+    await addJobs(queue, 5_000, { opts: { priority: 10 } });
+    bench.worker(queue, { governor }, { concurrency: 50 });
+    await until(() => bench.starts.length >= 50, 'a steady state');
+
+    const lateMs: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      const seen = bench.startsOf('urgent').length;
+      const addedMs = performance.now();
+      await queue.add('urgent', {}, { priority: 1 });
+      await until(() => bench.startsOf('urgent').length > seen, 'the urgent job', 5_000);
+      lateMs.push(bench.startsOf('urgent').at(-1)!.atMs - addedMs);
+    }
+    await context.annotate(`urgent jobs started after ${lateMs.map(Math.round).join(', ')} ms`);
+    expect(Math.max(...lateMs)).toBeLessThanOrEqual(1_200);
+    const backlog = bench.startsOf('job').map(({ data }) => data.n);
+    expect(inversions(backlog)).toBe(0);
+  });
+});
+
+describe('a long backlog', () => {
+  // https://github.com/OptimalBits/bull/issues/1110: with 100,000s waiting, the worker stopped and memory grew.
+  // https://github.com/OptimalBits/bull/issues/1893: parking what must wait pinned the server.
+  test('of 100,000 jobs stays in the wait list, and memory stays flat', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
+    await addJobs(queue, 100_000, { opts: { removeOnComplete: true } });
+    const worker = bench.worker(queue, { governor }, { concurrency: 50 });
+    await until(() => bench.starts.length >= 25, 'a steady state');
+    collectGarbage();
+    const heapBefore = process.memoryUsage().heapUsed;
+
+    const parked: number[] = [];
+    const active: number[] = [];
+    const untilMs = performance.now() + 4_000;
+    const seen = bench.starts.length;
+    while (performance.now() < untilMs) {
+      const counts = await queue.getJobCounts('delayed', 'active');
+      parked.push(counts.delayed ?? 0);
+      active.push(counts.active ?? 0);
+      await sleep(50);
+    }
+    const started = bench.starts.length - seen;
+    collectGarbage();
+    const grownMb = (process.memoryUsage().heapUsed - heapBefore) / 2 ** 20;
+    await context.annotate(`heap grew by ${grownMb.toFixed(1)} MB; at most ${Math.max(...active)} active`);
+
+    expect(Math.max(...parked)).toBe(0);
+    expect(started).toBeGreaterThanOrEqual(50 * 4 * 0.95);
+    expect(started).toBeLessThanOrEqual(50 * 4 * 1.05 + 5);
+    expect(grownMb).toBeLessThan(5);
+    expect(worker.governing.deferrals).toBe(0);
+    await worker.close();
+    const { waiting } = await countsOf(queue);
+    expect(waiting! + bench.starts.length).toBe(100_000);
+  });
+});

@@ -1,0 +1,74 @@
+import { FLOODING_KEY, jobId, type KeyedTraffic, type PlannedJob, planTraffic } from '../traffic.ts';
+import { percentile, round, roundOrNull, totalCost, utilisation, worstExcess } from './measure.ts';
+import type { DemoOptions } from './options.ts';
+import type { Outcome } from './phase.ts';
+
+/** How the keys fared while traffic was offered. Asked and served are tokens. */
+export interface KeyFigures {
+  readonly others: {
+    readonly asked: number;
+    readonly served: number;
+    /** The part of what it asked for that the worst-served of these keys got. */
+    readonly share: number | null;
+    /** Age of their jobs when they reached the service: 99 of 100 were no older. */
+    readonly p99Ms: number | null;
+  };
+  readonly flooding: {
+    /** Tokens a second it got, the burst taken off. */
+    readonly rate: number | null;
+    readonly asked: number;
+    readonly served: number;
+    /** As for the whole, of this key's own limit. */
+    readonly worstExcess: number;
+    /** Jobs of it that were left when the demo ended. */
+    readonly backlog: number;
+  };
+}
+
+// What was asked for just before the end cannot have been served by then. A job has a second to get through.
+const GRACE_MS = 1_000;
+
+/** Compares what was asked for, which the plan tells, with what reached the service, which its trace tells. */
+export function keyFigures(options: DemoOptions, traffic: KeyedTraffic, governed: Outcome): KeyFigures {
+  const { trace, offered, backlog } = governed;
+  const plan = planTraffic(options.jobs, options.cost, options.seed, traffic);
+  const answered = trace.arrivals.filter((arrival) => arrival[6] === 0);
+  const inTime = new Set(
+    answered
+      .filter(([atUs]) => trace.epochMs + atUs / 1000 <= offered.endedAtMs)
+      .map(([, , job]) => job.slice(job.lastIndexOf(':') + 1)),
+  );
+  const lastAskedMs = offered.endedAtMs - offered.startedAtMs - GRACE_MS;
+  const asked = plan.filter(({ atMs }) => atMs <= lastAskedMs);
+  const others = asked.filter(({ key }) => key !== FLOODING_KEY);
+  const shares = [...new Set(others.map(({ key }) => key))].map((key) => {
+    const jobs = others.filter((job) => job.key === key);
+    return totalCost(jobs.filter(served)) / totalCost(jobs);
+  });
+  const agesMs = answered.filter(([, , , key]) => key !== FLOODING_KEY).map((arrival) => arrival[5]);
+  const flood = answered
+    .filter(([atUs, , , key]) => key === FLOODING_KEY && trace.epochMs + atUs / 1000 <= offered.endedAtMs)
+    .map(([atUs, cost]) => ({ atUs, cost }));
+  // A key's limit is given without a burst, so that it is one second's worth.
+  const { keyRate } = traffic;
+  const share = utilisation(flood, keyRate, keyRate);
+  return {
+    others: {
+      asked: totalCost(others),
+      served: totalCost(others.filter(served)),
+      share: shares.length > 0 ? round(Math.min(...shares)) : null,
+      p99Ms: percentile(agesMs, 0.99),
+    },
+    flooding: {
+      rate: roundOrNull(share === null ? null : share * keyRate),
+      asked: totalCost(asked.filter(({ key }) => key === FLOODING_KEY)),
+      served: totalCost(flood),
+      worstExcess: round(worstExcess(flood, keyRate, keyRate)),
+      backlog,
+    },
+  };
+
+  function served({ n }: PlannedJob): boolean {
+    return inTime.has(jobId(n));
+  }
+}

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Child } from './children.ts';
+import type { Fleet } from './fleet.ts';
+import type { DemoOptions } from './options.ts';
+import type { RedisView } from './redis-view.ts';
+import { orAbort, type PhasePlan, type Stage } from './stage.ts';
+
+const LOOK_MS = 250;
+// A job's lock outlives its dead process by so much with --kill; BullMQ's default of 30 s would only be a longer wait.
+export const KILL_LOCK_MS = 5_000;
+
+interface Cast {
+  readonly redis: RedisView;
+  readonly fleet: Fleet;
+  readonly producer: Child;
+}
+
+/** Looks on while the phase runs, kills a process if that was asked for, and resolves when there is nothing left to see. */
+export async function untilDone(
+  stage: Stage,
+  plan: PhasePlan,
+  { redis, fleet, producer }: Cast,
+): Promise<void> {
+  const { options, service, signal } = stage;
+  const startedMs = performance.now();
+  const flooding = plan.governed && options.keys !== undefined;
+  let toKill = plan.governed && options.kill;
+  let producing = true;
+  let replacing: Promise<void> = Promise.resolve();
+  let calls = 0;
+  let lastCallMs = startedMs;
+  let looks = 0;
+  let left = { all: plan.jobs, delayed: 0 };
+  producer.ended.then(() => {
+    producing = false;
+  });
+
+  while (true) {
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+    signal.throwIfAborted();
+    const stats = await service.stats();
+    const nowMs = performance.now();
+    if (stats.calls > calls) lastCallMs = nowMs;
+    calls = stats.calls;
+    const quietMs = nowMs - lastCallMs;
+    const counters = fleet.counters();
+    // Counting costs Redis commands, and those are a figure of the result: only when there is a reason to.
+    const reason = quietMs > 2_000 || counters.deferrals > 0;
+    if (calls >= plan.jobs || (reason && looks++ % 4 === 0)) left = await redis.counts();
+    stage.show({
+      governed: plan.governed,
+      jobs: plan.jobs,
+      elapsedMs: nowMs - startedMs,
+      stats,
+      counters,
+      delayed: left.delayed,
+    });
+
+    if (toKill && calls >= plan.jobs / 2) {
+      toKill = false;
+      replacing = fleet.killAndReplaceOne();
+    }
+    if (plan.maxMs !== undefined && nowMs - startedMs >= plan.maxMs) break;
+    if (producing) continue;
+    if (left.all === 0) break;
+    // The flooding key's backlog would take minutes more at its own rate, and show nothing new. Whatever is not
+    // put aside is in a worker's hands by now, so the other keys have had all they asked for.
+    if (flooding && left.all - left.delayed <= counters.held + counters.running) break;
+    if (quietMs > giveUpMs(options)) break;
+  }
+  await orAbort(signal, replacing);
+}
+
+/** How long no call at all may come before the rest of the jobs is taken for lost. */
+function giveUpMs({ maxHoldMs, serviceMs, cost, rate, kill }: DemoOptions): number {
+  return 10_000 + maxHoldMs + serviceMs + (5_000 * cost.max) / rate + (kill ? 3 * KILL_LOCK_MS : 0);
+}

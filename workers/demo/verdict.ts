@@ -1,0 +1,34 @@
+import type { Figures } from './figures.ts';
+import type { DemoOptions } from './options.ts';
+
+// Timers, event loops and the network move a call by some milliseconds after its tokens were granted. On a busy
+// machine that is what is left for it; a limiter that is wrong is wrong by more, and ever more with time.
+const JITTER_MS = 50;
+
+/** How far the calls may go over the limit, in tokens, and still be called exact: 50 ms of rate, at least 1. */
+export function toleratedExcess(rate: number): number {
+  return Math.max(1, (rate * JITTER_MS) / 1000);
+}
+
+/** What was promised and not kept, a sentence each. Empty if all was. */
+export function brokenPromises(figures: Figures, { kill, keys }: DemoOptions): string[] {
+  const { lost, duplicated, failedEvents, downstream429, worstExcess, rate } = figures;
+  const broken: string[] = [];
+  const none = (what: string, count: number) => {
+    if (count !== 0) broken.push(`${what}: promised 0, was ${count}`);
+  };
+  none('jobs lost', lost);
+  // A process that dies between a job's call and its end leaves a job that was done and does not know it.
+  if (!kill) none('jobs done twice', duplicated);
+  none('failed events', failedEvents);
+  none('calls answered 429', downstream429);
+  const within = (whose: string, excess: number, ofRate: number) => {
+    const most = toleratedExcess(ofRate);
+    if (excess > most) broken.push(`${whose}: promised at most ${most} tokens over, was ${excess}`);
+  };
+  within('the limit', worstExcess, rate);
+  if (keys && figures.keys) {
+    within('the limit of the flooding key', figures.keys.flooding.worstExcess, keys.keyRate);
+  }
+  return broken;
+}

@@ -1,0 +1,31 @@
+/** What the service allows: `rate` tokens a second, at most `burst` at once. */
+export interface ServiceLimit {
+  readonly rate: number;
+  readonly burst: number;
+}
+
+/**
+ * The service's own limit: a plain token bucket, written apart from the library on purpose. A service that
+ * judged its callers by the caller's own code would prove nothing.
+ */
+export class StrictLimit {
+  readonly limit: ServiceLimit;
+  #tokens: number;
+  #atUs: number;
+
+  constructor(limit: ServiceLimit, nowUs: number) {
+    this.limit = limit;
+    this.#tokens = limit.burst;
+    this.#atUs = nowUs;
+  }
+
+  /** Takes `cost` tokens and returns 0, or takes none and returns the seconds until they would be there. */
+  take(cost: number, nowUs: number): number {
+    const { rate, burst } = this.limit;
+    this.#tokens = Math.min(burst, this.#tokens + ((nowUs - this.#atUs) / 1e6) * rate);
+    this.#atUs = nowUs;
+    if (cost > this.#tokens) return (cost - this.#tokens) / rate;
+    this.#tokens -= cost;
+    return 0;
+  }
+}

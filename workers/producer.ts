@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Queue } from 'bullmq';
+import { onStop, reportAndExit } from './process/lifecycle.ts';
+import { createLog } from './process/log.ts';
+import { badOption, type CostRange, command, costRange, queueNames, wholeNumber } from './process/options.ts';
+import { type JobData, jobId, type PlannedJob, planBacklog, planTraffic } from './traffic.ts';
+
+interface ProducerOptions {
+  redis: string;
+  queues: string[];
+  jobs: number;
+  cost: CostRange;
+  seed: number;
+  keys?: number;
+  rate: number;
+  keyRate: number;
+}
+
+// As many jobs as go into one round trip; more would keep Redis from its other callers for too long.
+const BULK = 1_000;
+// How often paced traffic is sent. Short against any wait that is measured behind it.
+const TICK_MS = 20;
+
+const program = command('producer', 'Adds jobs: a backlog at once, or, with --keys, traffic over time.')
+  .option('--redis <url>', 'Redis of the queues', process.env.REDIS_URL ?? 'redis://127.0.0.1:6379')
+  .option('--queues <names>', 'queues, separated by commas; jobs go to them by turns', queueNames, ['calls'])
+  .option('--jobs <number>', 'how many', wholeNumber(1), 3_000)
+  .option('--cost <tokens>', 'what a job costs: 3, or 1-5', costRange, { min: 1, max: 5 })
+  .option('--seed <number>', 'the same seed gives the same jobs', wholeNumber(0, 2 ** 32 - 1), 1)
+  .option('--keys <number>', 'pace jobs of so many keys over time; the first key floods', wholeNumber(2))
+  .option('--rate <tokens>', 'with --keys: the governor-wide limit, per second', wholeNumber(1), 200)
+  .option('--key-rate <tokens>', 'with --keys: the limit of each key, per second', wholeNumber(1), 20)
+  .parse();
+const options = program.opts<ProducerOptions>();
+if (options.keys !== undefined && options.keyRate >= options.rate) {
+  badOption(program, '--key-rate <tokens>', `less than --rate (${options.rate})`, String(options.keyRate));
+}
+
+const log = createLog('producer');
+const queues = options.queues.map(
+  (name) =>
+    new Queue<JobData>(name, {
+      connection: { url: options.redis },
+      // Kept whole, not cut to the last 10,000: failures are counted from it when all is done.
+      streams: { events: { maxLen: 10 * options.jobs + 10_000 } },
+    }),
+);
+for (const queue of queues)
+  queue.on('error', (error) => log.warn({ err: error, queue: queue.name }, 'queue'));
+onStop(log, async () => {
+  await Promise.all(queues.map((queue) => queue.close()));
+});
+
+const plan = options.keys
+  ? planTraffic(options.jobs, options.cost, options.seed, { ...options, keys: options.keys })
+  : planBacklog(options.jobs, options.cost, options.seed);
+
+const startedAtMs = Date.now();
+let added = 0;
+while (added < plan.length) {
+  let end = added;
+  const dueMs = Date.now() - startedAtMs;
+  while (end < plan.length && end - added < BULK && plan[end]!.atMs <= dueMs) end++;
+  await add(plan.slice(added, end));
+  if (Math.floor(end / BULK) > Math.floor(added / BULK)) log.info({ added: end, of: plan.length }, 'adding');
+  added = end;
+  if (plan[added] && plan[added]!.atMs > dueMs) await sleep(TICK_MS);
+}
+await Promise.all(queues.map((queue) => queue.close()));
+log.info({ jobs: added, ms: Date.now() - startedAtMs }, 'done');
+reportAndExit({ type: 'produced', jobs: added, startedAtMs, endedAtMs: Date.now() });
+
+async function add(jobs: readonly PlannedJob[]): Promise<void> {
+  await Promise.all(
+    queues.map((queue, turn) => {
+      const mine = jobs.filter((job) => job.n % queues.length === turn);
+      if (mine.length === 0) return undefined;
+      return queue.addBulk(
+        mine.map(({ n, key, cost }) => ({ name: 'call', data: { cost, key }, opts: { jobId: jobId(n) } })),
+      );
+    }),
+  );
+}

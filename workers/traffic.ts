@@ -1,0 +1,102 @@
+import type { CostRange } from './process/options.ts';
+
+/** One job to be added: when, counted from the start of the traffic, and what it carries. */
+export interface PlannedJob {
+  /** Its number, from 0; the whole plan is in this order. */
+  readonly n: number;
+  readonly atMs: number;
+  readonly key: string;
+  readonly cost: number;
+}
+
+export interface KeyedTraffic {
+  /** Keys `k0` to `k(keys-1)`; `k0` floods. */
+  readonly keys: number;
+  /** The governor-wide limit, tokens a second. */
+  readonly rate: number;
+  /** The limit of each key, tokens a second. */
+  readonly keyRate: number;
+}
+
+/** What the keys ask for, in tokens a second. */
+export interface Demand {
+  readonly floodRate: number;
+  readonly otherRate: number;
+  readonly totalRate: number;
+}
+
+/** The key that asks for more than it may have. */
+export const FLOODING_KEY = 'k0';
+
+/** A backlog: all jobs at once, one key. The same seed gives the same jobs. */
+export function planBacklog(jobs: number, cost: CostRange, seed: number): PlannedJob[] {
+  const random = randomFrom(seed);
+  return Array.from({ length: jobs }, (_, n) => ({
+    n,
+    atMs: 0,
+    key: FLOODING_KEY,
+    cost: draw(cost, random),
+  }));
+}
+
+/**
+ * How much each key asks for. The flooding key wants five times its limit. The others want what they can all
+ * have: each well under its own limit, and together, with the flooding key held at its limit, under the
+ * governor's. Whatever they do not get is then the flooding key's doing.
+ */
+export function demandOf({ keys, rate, keyRate }: KeyedTraffic): Demand {
+  const together = Math.min(0.6 * rate, 0.9 * (rate - keyRate));
+  const otherRate = Math.min(together / (keys - 1), 0.8 * keyRate);
+  const floodRate = 5 * keyRate;
+  return { floodRate, otherRate, totalRate: floodRate + otherRate * (keys - 1) };
+}
+
+/** Traffic of many keys over time, in order of time. The same seed gives the same jobs. */
+export function planTraffic(
+  jobs: number,
+  cost: CostRange,
+  seed: number,
+  traffic: KeyedTraffic,
+): PlannedJob[] {
+  const random = randomFrom(seed);
+  const { floodRate, otherRate } = demandOf(traffic);
+  const meanCost = (cost.min + cost.max) / 2;
+  const sources = Array.from({ length: traffic.keys }, (_, i) => {
+    const gapMs = (1000 * meanCost) / (i === 0 ? floodRate : otherRate);
+    return { key: `k${i}`, gapMs, nextMs: random() * gapMs };
+  });
+  return Array.from({ length: jobs }, (_, n) => {
+    let source = sources[0]!;
+    for (const other of sources) if (other.nextMs < source.nextMs) source = other;
+    const atMs = source.nextMs;
+    // Half to one and a half of the mean gap: uneven, as traffic is, but no key floods by chance.
+    source.nextMs += source.gapMs * (0.5 + random());
+    return { n, atMs, key: source.key, cost: draw(cost, random) };
+  });
+}
+
+/** BullMQ keeps ids that are whole numbers for itself. */
+export function jobId(n: number): string {
+  return `call-${n}`;
+}
+
+/** What a job carries. */
+export interface JobData {
+  readonly cost: number;
+  readonly key: string;
+}
+
+function draw({ min, max }: CostRange, random: () => number): number {
+  return min + Math.floor(random() * (max - min + 1));
+}
+
+/** Mulberry32: small, and the same on every machine. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
