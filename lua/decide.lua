@@ -1,7 +1,7 @@
 --[[
   decide: run a list of operations on one governor's buckets, in order, at one moment.
 
-  KEYS[1]   config   hash, register.lua; read only
+  KEYS[1]   config   hash, register.lua; read only (but for a coldAt that a wrong clock wrote)
   KEYS[2…]  buckets  hash each: debt (units), at, line (µs), granted (tokens), refused (requests), rate (units a µs),
                      unit (units a token), version (of the config that wrote it)
   ARGV[1]   JSON array of whole numbers, flat:
@@ -13,10 +13,10 @@
                                                         terms: of all acquires that follow
               2 legs, legs × bucket, cost               acquire
               3 legs, legs × bucket, cost               force
-              4 start (µs), legs, legs × bucket, cost, granted     cancel; granted is what the grant left there
+              4 start (µs), legs, legs × bucket, cost, granted, pushed    cancel; the last two as the grant told them
               5 legs, legs × bucket, cost               peek
   Reply     { 0, numbers }: decided; numbers is a text of whole numbers, a space between: now (µs), then
-              acquire  1 + wait (µs), legs × granted: the bucket's total, less what was said of that bucket before
+              acquire  1 + wait (µs); if it waits, legs × granted (tokens), pushed (units it was moved forward)
                        0, leg (from 0), reason (0 rate, 1 line, 2 horizon), wait (µs), slotted (0, 1)
               force    1 or 0
               cancel   1 or 0
@@ -45,6 +45,12 @@ local coldAt = tonumber(config[3]) or 0
 --- @include "force"
 --- @include "cancel"
 --- @include "peek"
+
+-- The clock was wrong when this was written, and has been put right: buckets would stay empty until it gets there.
+if coldAt - now > MAX_CLOCK_STEP_US then
+  coldAt = now
+  redis.call('HSET', KEYS[1], 'coldAt', whole(now))
+end
 
 local position = loadBuckets(3)
 local length = #input

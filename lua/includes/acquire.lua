@@ -26,7 +26,10 @@ local function refuse(first, leg, reason, longestWait)
   local slotted = takesSlot and wait <= maxSlot
   if slotted then
     bucket.refused = bucket.refused + 1
-    joinLine(bucket, cost * bucket.unit, now + wait)
+    -- The line moves on by its own need: another limit of this request must not close it for everybody else.
+    local units = cost * bucket.unit
+    local own = waitFor(bucket, units)
+    joinLine(bucket, units, max(own > 0 and bucket.at + own or now, bucket.open))
   elseif bucket.exists then
     bucket.refused = bucket.refused + 1
     bucket.newlyRefused = bucket.newlyRefused + 1
@@ -65,9 +68,11 @@ local function grant(first, last, start, wait)
   put(1 + wait)
   for index = first, last, 2 do
     local bucket, cost = buckets[input[index]], input[index + 1]
-    commit(bucket, cost * bucket.unit, start > bucket.at and start - bucket.at or 0, cost)
-    bucket.line = bucket.open
-    putGranted(bucket)
+    local pushed = commit(bucket, cost * bucket.unit, start > bucket.at and start - bucket.at or 0, cost)
+    if wait > 0 then
+      put(bucket.granted)
+      put(pushed)
+    end
   end
 end
 

@@ -20,22 +20,19 @@ local function loadBucket(key, rate, unit, burst, attribute)
   local line = tonumber(stored[3]) or 0
   local bucket = {
     key = key, rate = rate, unit = unit, capacity = burst * unit, attribute = attribute,
-    exists = exists, changed = false, written = tonumber(stored[8]) or 0, hadLine = line > 0, newlyRefused = 0, told = 0,
+    exists = exists, changed = false, joined = false, hadLine = line > 0, newlyRefused = 0,
     debt = tonumber(stored[1]) or (cold and burst * unit or 0),
     at = tonumber(stored[2]) or (cold and coldAt or now),
     line = line, open = 0, granted = tonumber(stored[4]) or 0, refused = tonumber(stored[5]) or 0,
   }
-  local storedRate = tonumber(stored[6]) or rate
-  local fullAt = bucket.at + ceil(bucket.debt / storedRate)
-  drain(bucket, storedRate, tonumber(stored[7]) or unit)
+  local storedRate, storedUnit = tonumber(stored[6]) or rate, tonumber(stored[7]) or unit
+  local storedAt, fullAt = bucket.at, bucket.at + ceil(bucket.debt / storedRate)
+  drain(bucket, storedRate, storedUnit)
   openLine(bucket, fullAt)
+  bucket.described = tonumber(stored[6]) == rate and tonumber(stored[7]) == unit and tonumber(stored[8]) == version
+  -- Whether the state as stored says the same as here. Else a place in the line has to be written with all of it.
+  bucket.current = exists and storedAt <= bucket.at and storedRate == rate and storedUnit == unit
   return bucket
-end
-
--- The bucket's total as the difference to what the reply said of it last: mostly a small number.
-local function putGranted(bucket)
-  put(bucket.granted - bucket.told)
-  bucket.told = bucket.granted
 end
 
 -- Returns the position after the limits.
@@ -54,8 +51,7 @@ end
 local function saveBucket(bucket)
   local key = bucket.key
   redis.call('HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted))
-  -- A config that is in force still has not changed its limits.
-  if bucket.written ~= version then
+  if not bucket.described then
     redis.call('HSET', key, 'rate', whole(bucket.rate), 'unit', whole(bucket.unit), 'version', whole(version))
   end
   if bucket.line > 0 then
@@ -74,8 +70,11 @@ end
 local function saveBuckets()
   for index = 1, #buckets do
     local bucket = buckets[index]
-    if bucket.changed then
+    if bucket.changed or (bucket.joined and not bucket.current) then
       saveBucket(bucket)
+    elseif bucket.joined then
+      -- Debt and time stay: a bucket is full since it was, not since its last refusal, or its line is never forgotten.
+      redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
     elseif bucket.newlyRefused > 0 then
       redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
     end

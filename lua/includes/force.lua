@@ -18,7 +18,6 @@ local function force(position)
   for index = first, last, 2 do
     local bucket, cost = buckets[input[index]], input[index + 1]
     commit(bucket, cost * bucket.unit, 0, cost)
-    openLine(bucket, bucket.at)
   end
   put(1)
   return last + 2

@@ -46,10 +46,13 @@ local function withinHorizon(bucket, units, ahead)
   return bucket.debt + units <= MAX_DEBT and ahead <= floor((MAX_DEBT - units) / bucket.rate)
 end
 
+-- Returns the units by which the bucket was moved forward to the start.
 local function commit(bucket, units, ahead, cost)
-  local debt, forward = bucket.debt, ahead * bucket.rate
-  bucket.debt = (forward > debt and forward or debt) + units
+  local pushed = max(0, ahead * bucket.rate - bucket.debt)
+  bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
+  bucket.line = bucket.open
   bucket.exists = true
   bucket.changed = true
+  return pushed
 end

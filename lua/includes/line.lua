@@ -21,5 +21,5 @@ local function joinLine(bucket, units, slot)
   bucket.line = min(slot + ceil(units / bucket.rate), bucket.at + MAX_LINE_AHEAD_US)
   bucket.open = bucket.line
   bucket.exists = true
-  bucket.changed = true
+  bucket.joined = true
 end

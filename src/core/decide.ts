@@ -8,8 +8,8 @@ import {
   waitUs as waitOf,
   withinHorizon,
 } from './gcra.ts';
-import type { RateLimit } from './limit.ts';
-import { forgetLine, joinLine } from './line.ts';
+import type { Limits, RateLimit } from './limit.ts';
+import { forgetLine, lineAfter } from './line.ts';
 import type { Leg } from './request.ts';
 
 /** How a request may be answered other than at once. Times in whole microseconds. */
@@ -29,10 +29,17 @@ export interface Terms {
 /** Why a request was refused: too few tokens, work deferred before it, or a start too far ahead to be exact. */
 export type RefusalReason = 'rate' | 'line' | 'horizon';
 
-/** What is needed to take a grant back. */
+/**
+ * What is needed to take a grant back: per bucket what `granted` was after it, and how far it was moved forward. A grant
+ * that starts at once has no legs: nothing of it can be taken back.
+ */
 export interface Receipt {
   readonly startUs: number;
-  readonly legs: readonly { readonly leg: Leg; readonly grantedAfter: number }[];
+  readonly legs: readonly {
+    readonly leg: Leg;
+    readonly grantedAfter: number;
+    readonly pushedUnits: number;
+  }[];
 }
 
 export type Verdict =
@@ -92,13 +99,19 @@ export function acquire(
 
 function view(buckets: Buckets, leg: Leg, terms: Terms, nowUs: number, coldAtUs: number): View {
   const stored = buckets.get(leg.bucket);
-  const before = stored ?? blank(leg.limit, nowUs, coldAtUs);
-  const state = drained(before, leg.limit, nowUs);
-  forgetLine(before, state);
+  const state = stateOf(stored, leg, nowUs, coldAtUs);
   const wait = waitOf(state, leg.limit, leg.cost);
   const waitUs = wait === 0 ? 0 : state.atUs - nowUs + wait;
   const lineUs = terms.returning || state.lineUs === 0 ? 0 : state.lineUs - nowUs;
   return { leg, stored, state, waitUs, lineUs };
+}
+
+/** A bucket as it stands now, its line forgotten if the work in it is not coming. */
+function stateOf(stored: Bucket | undefined, leg: Leg, nowUs: number, coldAtUs: number): Bucket {
+  const before = stored ?? blank(leg.limit, nowUs, coldAtUs);
+  const state = drained(before, leg.limit, nowUs);
+  forgetLine(before, state);
+  return state;
 }
 
 const isKeyed = (view: View): boolean => view.leg.limit.by !== null;
@@ -126,11 +139,11 @@ const aheadOf = (state: Bucket, startUs: number): number => Math.max(0, startUs 
 
 function grant(buckets: Buckets, views: readonly View[], waitUs: number, startUs: number): Verdict {
   const legs = views.map(({ leg, state }) => {
-    commit(state, leg.limit, aheadOf(state, startUs), leg.cost);
+    const pushedUnits = commit(state, leg.limit, aheadOf(state, startUs), leg.cost);
     buckets.set(leg.bucket, state);
-    return { leg, grantedAfter: state.granted };
+    return { leg, grantedAfter: state.granted, pushedUnits };
   });
-  return { granted: true, waitUs, receipt: { startUs, legs } };
+  return { granted: true, waitUs, receipt: { startUs, legs: waitUs === 0 ? [] : legs } };
 }
 
 function refuse(
@@ -149,9 +162,14 @@ function refuse(
   const waitUs = takesSlot ? Math.max(longestWaitUs, state.lineUs - nowUs) : longestWaitUs;
   const verdict = { granted: false, limit: leg.limit, reason, waitUs } as const;
   if (takesSlot && waitUs <= terms.maxSlotUs) {
-    state.refused += 1;
-    joinLine(state, leg.limit, nowUs + waitUs, leg.cost);
-    buckets.set(leg.bucket, state);
+    // The line moves on by its own need: another limit of this request must not close it for everybody else.
+    const ownUs = Math.max(nowUs + views[refusing]!.waitUs, state.lineUs);
+    const joined = unchanged(stored, state) ?? state;
+    buckets.set(leg.bucket, {
+      ...joined,
+      lineUs: lineAfter(state, leg.limit, ownUs, leg.cost),
+      refused: state.refused + 1,
+    });
     return { ...verdict, slotted: true };
   }
   // Only the counter moves. A bucket without state stays without: a state with nothing in it would never expire.
@@ -159,11 +177,18 @@ function refuse(
   return { ...verdict, slotted: false };
 }
 
+/**
+ * The state as stored, if it says the same as its drained form. A slot must not store the drained one: a bucket would be
+ * full since the last refusal only, and a line whose work is not coming would never be forgotten.
+ */
+function unchanged(stored: Bucket | undefined, state: Bucket): Bucket | undefined {
+  if (stored === undefined || stored.atUs > state.atUs) return undefined;
+  return stored.rate === state.rate && stored.periodUs === state.periodUs ? stored : undefined;
+}
+
 /** Charges a request whatever the buckets hold, now; who comes after waits until it has drained. */
 export function force(buckets: Buckets, legs: readonly Leg[], nowUs: number, coldAtUs: number): boolean {
-  const states = legs.map((leg) =>
-    drained(buckets.get(leg.bucket) ?? blank(leg.limit, nowUs, coldAtUs), leg.limit, nowUs),
-  );
+  const states = legs.map((leg) => stateOf(buckets.get(leg.bucket), leg, nowUs, coldAtUs));
   if (!legs.every((leg, index) => withinHorizon(states[index]!, leg.limit, 0, leg.cost))) return false;
   for (const [index, leg] of legs.entries()) {
     commit(states[index]!, leg.limit, 0, leg.cost);
@@ -172,21 +197,38 @@ export function force(buckets: Buckets, legs: readonly Leg[], nowUs: number, col
   return true;
 }
 
-/** Takes a grant back that has not started yet. @returns whether all of it was given back. */
+/**
+ * Takes a grant back that has not started yet.
+ *
+ * @param receipt - Its limits are those in force ({@link underLimits}).
+ * @returns whether all of it was given back.
+ */
 export function cancel(buckets: Buckets, receipt: Receipt, nowUs: number): boolean {
-  if (nowUs >= receipt.startUs) return false;
+  if (nowUs >= receipt.startUs || receipt.legs.length === 0) return false;
   let whole = true;
-  for (const { leg, grantedAfter } of receipt.legs) {
+  for (const { leg, grantedAfter, pushedUnits } of receipt.legs) {
     const stored = buckets.get(leg.bucket);
     if (stored === undefined) {
       whole = false;
       continue;
     }
     const state = drained(stored, leg.limit, nowUs);
-    if (refund(state, leg.limit, grantedAfter, leg.cost) > 0) buckets.set(leg.bucket, state);
+    if (refund(state, leg.limit, grantedAfter, leg.cost, pushedUnits)) buckets.set(leg.bucket, state);
     else whole = false;
   }
   return whole;
+}
+
+/** A receipt in the units of the limits in force; legs whose limit is gone have nothing to give back. */
+export function underLimits(receipt: Receipt, limits: Limits): Receipt {
+  const legs = receipt.legs.flatMap((granted) => {
+    const { limit: then } = granted.leg;
+    const limit = limits.find(({ name, by }) => name === then.name && by === then.by);
+    if (limit === undefined) return [];
+    const sameUnits = limit.rate === then.rate && limit.periodUs === then.periodUs;
+    return [{ ...granted, leg: { ...granted.leg, limit }, pushedUnits: sameUnits ? granted.pushedUnits : 0 }];
+  });
+  return { ...receipt, legs };
 }
 
 /** What a bucket looks like to a request that takes nothing. */

@@ -87,24 +87,34 @@ export function withinHorizon(bucket: Bucket, limit: RateLimit, aheadUs: number,
  *
  * A bucket that would be idle until then is moved forward to it: the debt becomes what drains until the start, so
  * that nobody can use that time twice. This makes reservations exact even when their starts are out of order.
+ *
+ * @returns the units by which the bucket was moved forward, for {@link refund}.
  */
-export function commit(bucket: Bucket, limit: RateLimit, aheadUs: number, cost: number): void {
-  bucket.debt = Math.max(bucket.debt, aheadUs * limit.rate) + costUnits(limit, cost);
+export function commit(bucket: Bucket, limit: RateLimit, aheadUs: number, cost: number): number {
+  const pushedUnits = Math.max(0, aheadUs * limit.rate - bucket.debt);
+  bucket.debt += pushedUnits + costUnits(limit, cost);
   bucket.granted += cost;
+  return pushedUnits;
 }
 
 /**
  * Takes a grant back that has not started: the whole of it if nothing was granted from the bucket since, else nothing.
  * Any other refund lets later grants break the bound (by up to 98 tokens when fuzzed). Undoing `granted` lets a batch
- * that is cancelled newest first be refunded whole.
+ * that is cancelled newest first be refunded whole: the bucket is then as if the batch had never been.
  *
- * @returns the tokens that were given back.
+ * @returns whether it was given back.
  */
-export function refund(bucket: Bucket, limit: RateLimit, grantedAfter: number, cost: number): number {
-  if (bucket.granted !== grantedAfter) return 0;
-  bucket.debt = Math.max(0, bucket.debt - costUnits(limit, cost));
+export function refund(
+  bucket: Bucket,
+  limit: RateLimit,
+  grantedAfter: number,
+  cost: number,
+  pushedUnits: number,
+): boolean {
+  if (bucket.granted !== grantedAfter) return false;
+  bucket.debt = Math.max(0, bucket.debt - costUnits(limit, cost) - pushedUnits);
   bucket.granted -= cost;
-  return cost;
+  return true;
 }
 
 /** The microsecond of the bucket's clock at which it will be full again. */

@@ -1,9 +1,9 @@
 import type { Clock } from './clock.ts';
 import type { Terms, Verdict } from './decide.ts';
 import type { Decision, Grant, LimitState, Refusal, Reservation } from './decision.ts';
-import { GovernorClosedError, WaitTooLongError } from './errors.ts';
+import { GovernorClosedError, InvalidOptionError, WaitTooLongError } from './errors.ts';
 import type { Limits } from './limit.ts';
-import { durationMs } from './options.ts';
+import { durationMs, knownNames, oneOf, plainObject } from './options.ts';
 import type { Cost, Keys } from './request.ts';
 import type { Store } from './store.ts';
 import { Waiters } from './waiters.ts';
@@ -47,6 +47,11 @@ export interface GovernorParts {
 }
 
 const DEFAULT_PATIENCE_MS = 1_000;
+const FOREVER = Number.POSITIVE_INFINITY;
+
+const REQUEST_NAMES = ['keys'];
+const RESERVE_NAMES = [...REQUEST_NAMES, 'maxWaitMs', 'slots', 'maxSlotMs', 'returning', 'patienceMs'];
+const WAIT_NAMES = [...REQUEST_NAMES, 'maxWaitMs', 'signal'];
 
 /** The control point of one downstream: all who act on it ask here first. Made by `createGovernor`. */
 export class Governor {
@@ -100,7 +105,8 @@ export class Governor {
    * @see AllowN in golang.org/x/time/rate; unlike it, a refusal says when to come back.
    */
   async allowN(cost: Cost, options: RequestOptions = {}): Promise<Decision> {
-    const decision = await this.reserveN(cost, { ...options, maxWaitMs: 0 });
+    checkNames(options, REQUEST_NAMES);
+    const decision = await this.#reserve(cost, { ...options, maxWaitMs: 0 });
     return decision.allowed ? { allowed: true } : decision;
   }
 
@@ -128,23 +134,20 @@ export class Governor {
    * @see ReserveN in golang.org/x/time/rate. Its rule for refunds is looser and breaks the bound; see `cancel`.
    */
   async reserveN(cost: Cost, options: ReserveOptions = {}): Promise<Reservation | Refusal> {
-    const { keys, slots = 'none', returning = false } = options;
-    const maxSlotMs = durationMs(
-      'maxSlotMs',
-      options.maxSlotMs ?? Number.POSITIVE_INFINITY,
-      0,
-      Number.POSITIVE_INFINITY,
-    );
+    checkNames(options, RESERVE_NAMES);
+    return this.#reserve(cost, options);
+  }
+
+  async #reserve(cost: Cost, options: ReserveOptions): Promise<Reservation | Refusal> {
+    const { keys, returning = false } = options;
+    const slots = oneOf('slots', options.slots ?? 'none', ['none', 'keyed', 'all']);
+    const maxSlotMs = durationMs('maxSlotMs', options.maxSlotMs ?? FOREVER, 0, FOREVER);
     const verdict = await this.#acquire(cost, keys, {
-      maxWaitUs: toUs(
-        durationMs('maxWaitMs', options.maxWaitMs ?? Number.POSITIVE_INFINITY, 0, Number.POSITIVE_INFINITY),
-      ),
+      maxWaitUs: toUs(durationMs('maxWaitMs', options.maxWaitMs ?? FOREVER, 0, FOREVER)),
       maxSlotUs: slots === 'none' ? 0 : toUs(maxSlotMs),
       slots: slots === 'all' ? 'all' : 'keyed',
       returning,
-      patienceUs: toUs(
-        durationMs('patienceMs', options.patienceMs ?? DEFAULT_PATIENCE_MS, 0, Number.POSITIVE_INFINITY),
-      ),
+      patienceUs: toUs(durationMs('patienceMs', options.patienceMs ?? DEFAULT_PATIENCE_MS, 0, FOREVER)),
     });
     if (!verdict.granted) {
       const { limit, reason, waitUs, slotted } = verdict;
@@ -178,8 +181,9 @@ export class Governor {
   /**
    * Takes `cost` tokens, waiting until they are there.
    *
-   * Once this resolves the tokens are spent, whatever becomes of the job. If it rejects, none are: a wait that is
-   * aborted or too long hands its reservation back. Waits are measured on the store's clock, so workers whose clocks
+   * Once this resolves the tokens are spent, whatever becomes of the job. If it rejects, it has none: a wait that is
+   * aborted or too long hands its reservation back where that is exact (nothing was granted since), and else the tokens
+   * are lost, never granted twice. Waits are measured on the store's clock, so workers whose clocks
    * disagree still agree on the rate. A process that was blocked and wakes more than `graceMs` after its start asks
    * again, so that held work never comes out as a burst.
    *
@@ -199,20 +203,19 @@ export class Governor {
    * @see WaitN in golang.org/x/time/rate, whose rules these are; unlike it, the reservation lives in the store.
    */
   async waitN(cost: Cost, options: WaitOptions = {}): Promise<Grant> {
+    checkNames(options, WAIT_NAMES);
     const { keys, signal } = options;
-    const maxWaitMs = durationMs(
-      'maxWaitMs',
-      options.maxWaitMs ?? Number.POSITIVE_INFINITY,
-      0,
-      Number.POSITIVE_INFINITY,
-    );
+    if (signal !== undefined && !(signal instanceof AbortSignal)) {
+      throw new InvalidOptionError('signal', 'an AbortSignal', signal);
+    }
+    const maxWaitMs = durationMs('maxWaitMs', options.maxWaitMs ?? FOREVER, 0, FOREVER);
     const calledMs = this.clock.monoMs();
     return this.#waiters.track(async () => {
       let returning = false;
       for (let waited = false; ; waited = true) {
         signal?.throwIfAborted();
         const remainingMs = Math.max(0, maxWaitMs - (this.clock.monoMs() - calledMs));
-        const decision = await this.reserveN(cost, {
+        const decision = await this.#reserve(cost, {
           ...(keys === undefined ? {} : { keys }),
           maxWaitMs: remainingMs,
           slots: 'keyed',
@@ -262,7 +265,9 @@ export class Governor {
    */
   async forceN(cost: Cost, options: RequestOptions = {}): Promise<void> {
     this.#assertOpen();
-    await this.#store.force({ cost, keys: options.keys });
+    checkNames(options, REQUEST_NAMES);
+    if (await this.#store.force({ cost, keys: options.keys })) return;
+    throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
   }
 
   /**
@@ -273,6 +278,7 @@ export class Governor {
    */
   async peek(options: RequestOptions & { cost?: Cost } = {}): Promise<LimitState[]> {
     this.#assertOpen();
+    checkNames(options, [...REQUEST_NAMES, 'cost']);
     const sights = await this.#store.peek({ cost: options.cost ?? 1, keys: options.keys });
     return sights.map(({ leg, sight }) => ({
       limit: leg.limit.name,
@@ -322,6 +328,11 @@ export class Governor {
   #assertOpen(): void {
     if (this.#closed !== undefined) throw new GovernorClosedError(this.name);
   }
+}
+
+// On the path of every decision: most requests have no options, or few.
+function checkNames(options: object, known: readonly string[]): void {
+  knownNames('options', plainObject('options', options), known);
 }
 
 const toUs = (ms: number): number => Math.min(Math.floor(ms * 1_000), Number.MAX_SAFE_INTEGER);

@@ -25,8 +25,7 @@ export function forgetLine(before: Bucket, bucket: Bucket): void {
   if (bucket.lineUs <= bucket.atUs || bucket.atUs - fullAtUs(before) >= LINE_GRACE_US) bucket.lineUs = 0;
 }
 
-/** Takes a place in the line at `slotUs` for `cost` tokens: moves the line's end to after them. */
-export function joinLine(bucket: Bucket, limit: RateLimit, slotUs: number, cost: number): void {
-  const endUs = slotUs + ceilDiv(costUnits(limit, cost), limit.rate);
-  bucket.lineUs = Math.min(endUs, bucket.atUs + MAX_LINE_AHEAD_US);
+/** Where the line ends after `cost` tokens that have their place at `slotUs`. */
+export function lineAfter(bucket: Bucket, limit: RateLimit, slotUs: number, cost: number): number {
+  return Math.min(slotUs + ceilDiv(costUnits(limit, cost), limit.rate), bucket.atUs + MAX_LINE_AHEAD_US);
 }

@@ -19,11 +19,22 @@ export function oneOf<T extends string>(option: string, value: unknown, allowed:
   throw new InvalidOptionError(option, allowed.map((name) => `'${name}'`).join(', '), value);
 }
 
+/** Refuses what has no names of its own to read, a promise or a Map say: it would pass for "nothing given". */
 export function plainObject(option: string, value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>;
-  }
-  throw new InvalidOptionError(option, 'an object', value);
+  if (isPlain(value)) return value;
+  const isPromise = typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+  throw new InvalidOptionError(
+    option,
+    isPromise ? 'a plain object, not a promise of one' : 'a plain object',
+    value,
+  );
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  // An object of another realm (a vm context, a test runner) has that realm's Object.prototype.
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
 
 /** Refuses a name that is not known, and names the nearest that is: a misspelt limit must not be no limit. */

@@ -35,7 +35,10 @@ export function legsOf(limits: Limits, cost: Cost, keys: Keys | undefined): Leg[
     const tokens = costFor(limit, cost);
     if (tokens === 0) continue;
     if (tokens > limit.burst) throw new CostExceedsBurstError(limit.name, tokens, limit.burst);
-    const bucket = limit.by === null ? limit.name : `${limit.name}:${keyValue(limit.by, keys?.[limit.by])}`;
+    const bucket =
+      limit.by === null
+        ? limit.name
+        : `${limit.name}:${keyValue(limit.by, keys && Object.hasOwn(keys, limit.by) ? keys[limit.by] : undefined)}`;
     legs.push({ limit, bucket, cost: tokens });
   }
   if (legs.length === 0) throw new InvalidOptionError('cost', 'at least one limit with a cost above 0', cost);
@@ -44,7 +47,7 @@ export function legsOf(limits: Limits, cost: Cost, keys: Keys | undefined): Leg[
 
 function costFor(limit: RateLimit, cost: Cost): number {
   if (typeof cost === 'number') return wholeCost('cost', cost, 1);
-  const own = cost[limit.name];
+  const own = Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
   return own === undefined ? 1 : wholeCost(`cost.${limit.name}`, own, 0);
 }
 

@@ -1,10 +1,16 @@
 import type { Clock } from './clock.ts';
 import { TooManyWaitersError } from './errors.ts';
 
+/** Ends one sleep with a reason. */
+type End = (reason: unknown) => void;
+
 /** The calls that wait in this process: bounded in number, and ended together when the governor closes. */
 export class Waiters {
-  readonly #ends = new Set<(reason: unknown) => void>();
+  // Sets keep the order in which the sleeps began.
+  readonly #ends = new Set<End>();
+  readonly #signals = new Map<AbortSignal, { ends: Set<End>; onAbort: () => void }>();
   readonly #working = new Set<Promise<unknown>>();
+  #ended: { readonly reason: unknown } | undefined;
 
   constructor(
     private readonly clock: Clock,
@@ -30,22 +36,20 @@ export class Waiters {
 
   /**
    * Resolves when the clock has reached `untilMonoMs`, with how late it is in milliseconds. Rejects with the signal's
-   * reason if it aborts first, or with the reason given to `endAll`.
+   * reason if it aborts first, or with the reason given to `endAll`, also if that was before.
    */
   sleep(untilMonoMs: number, signal: AbortSignal | undefined): Promise<number> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended.reason);
+    if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       let cancelTimer: () => void = () => {};
       const settle = (finish: () => void) => {
         cancelTimer();
-        signal?.removeEventListener('abort', onAbort);
-        this.#ends.delete(end);
+        this.#forget(end, signal);
         finish();
       };
-      const end = (reason: unknown) => settle(() => reject(reason));
-      const onAbort = () => end(signal?.reason);
-      if (signal?.aborted) return reject(signal.reason);
-      signal?.addEventListener('abort', onAbort, { once: true });
-      this.#ends.add(end);
+      const end: End = (reason) => settle(() => reject(reason));
+      this.#remember(end, signal);
       const arm = () => {
         cancelTimer = this.clock.timer(Math.max(0, untilMonoMs - this.clock.monoMs()), () => {
           const lateMs = this.clock.monoMs() - untilMonoMs;
@@ -59,11 +63,41 @@ export class Waiters {
   }
 
   /**
-   * Ends all sleeps, newest first, so that reservations handed back in that order are refunded whole. Resolves when
-   * the calls that slept have done what they had to.
+   * Ends all sleeps, and those that would begin later. Resolves when the calls that slept have done what they had to.
    */
   async endAll(reason: unknown): Promise<void> {
-    for (const end of [...this.#ends].reverse()) end(reason);
+    this.#ended = { reason };
+    endNewestFirst(this.#ends, reason);
     await Promise.allSettled(this.#working);
   }
+
+  // One listener for all sleeps of a signal: the platform calls listeners oldest first, which would lose all
+  // reservations but the newest, and warns of a leak from the eleventh on.
+  #remember(end: End, signal: AbortSignal | undefined): void {
+    this.#ends.add(end);
+    if (signal === undefined) return;
+    let watched = this.#signals.get(signal);
+    if (watched === undefined) {
+      const ends = new Set<End>();
+      watched = { ends, onAbort: () => endNewestFirst(ends, signal.reason) };
+      this.#signals.set(signal, watched);
+      signal.addEventListener('abort', watched.onAbort, { once: true });
+    }
+    watched.ends.add(end);
+  }
+
+  #forget(end: End, signal: AbortSignal | undefined): void {
+    this.#ends.delete(end);
+    const watched = signal && this.#signals.get(signal);
+    if (!watched) return;
+    watched.ends.delete(end);
+    if (watched.ends.size > 0) return;
+    this.#signals.delete(signal);
+    signal.removeEventListener('abort', watched.onAbort);
+  }
+}
+
+// Reservations handed back in this order are refunded whole.
+function endNewestFirst(ends: Set<End>, reason: unknown): void {
+  for (const end of [...ends].reverse()) end(reason);
 }

@@ -50,7 +50,10 @@ export class GovernedWorker<T = any, R = any, N extends string = string> extends
         processor,
       );
     }
-    super(name, processor, workerOptions);
+    // BullMQ makes an AbortSignal only for a processor of three parameters, and a hold must end by it too.
+    const taking: typeof processor =
+      typeof processor === 'function' ? (job, token, signal) => processor(job, token, signal) : processor;
+    super(name, taking, workerOptions);
     const { governor, ...rest } = govern;
     // BullMQ has made one function of whatever the processor was, and calls it at the first fetch, which is later than now.
     this.#governed = governed(governor, this.processFn, rest);

@@ -81,6 +81,8 @@ export class Governing<J extends Job> {
   #fetching: Fetching | undefined;
   #closing = false;
   #arrivals = 0;
+  /** Jobs that ask whether they may be aside. */
+  #claims = 0;
   #lastCost: Cost = 1;
   #lastStoreErrorMs = Number.NEGATIVE_INFINITY;
 
@@ -151,6 +153,7 @@ export class Governing<J extends Job> {
       return await this.#ask({ job, token, signal, cost, keys, reach, arrival });
     } catch (error) {
       if (error === CLOSING) return this.#toHead(job, token, arrival);
+      if (signal?.aborted && error === signal.reason) throw asError(error);
       if (isStoreUnavailableError(error) || isGovernorClosedError(error))
         return this.#noAnswer(job, token, arrival, error);
       // No retry can help, so no attempt is spent on one.
@@ -161,19 +164,25 @@ export class Governing<J extends Job> {
 
   async #ask(asking: Asking<J>): Promise<boolean> {
     const { governor, maxHoldMs } = this.govern;
-    const { job, signal, cost, keys } = asking;
+    const { job, signal, cost, keys, reach } = asking;
     let asideMs = maxHoldMs;
     // Who may not want to be put aside takes no slot but a near one, which is waited for here.
     let takesSlot = !this.#refused.decidesLater;
     let returning = job.attemptsStarted - job.attemptsMade - (job.stalledCounter ?? 0) > 1;
     for (;;) {
-      const decision = await governor.reserveN(cost, {
+      // A hold that only keys ask for is one aside. Without room for it, the job had better have a slot.
+      const claims = !reach.governorWide && this.#roomAside;
+      if (claims) this.#claims += 1;
+      const ask = governor.reserveN(cost, {
         ...(keys === undefined ? {} : { keys }),
-        maxWaitMs: maxHoldMs,
+        maxWaitMs: reach.governorWide || claims ? maxHoldMs : 0,
         slots: this.#fetching === undefined ? 'all' : 'keyed',
         maxSlotMs: takesSlot ? Number.POSITIVE_INFINITY : asideMs,
         returning,
         patienceMs: asideMs,
+      });
+      const decision = await ask.finally(() => {
+        if (claims) this.#claims -= 1;
       });
       this.#lastCost = cost;
       if (decision.allowed) {
@@ -232,12 +241,17 @@ export class Governing<J extends Job> {
     return true;
   }
 
-  // A slot of its key that is near is waited for here, but jobs aside must leave room for those of other keys.
+  // Jobs aside must leave room for those of other keys; without a handle on the worker, nobody knows how much there is.
+  get #roomAside(): boolean {
+    return (
+      this.#worker !== undefined && this.#feed.aside + this.#claims < Math.floor(this.#worker.concurrency / 2)
+    );
+  }
+
+  // A slot of its key that is near is waited for here.
   #mayStepAside(refusal: Refusal, returning: boolean, asideMs: number): boolean {
     const hasPlace = refusal.slotted || (refusal.keyed && returning);
-    const max = this.#worker?.concurrency ?? Number.POSITIVE_INFINITY;
-    const room = this.#feed.aside < Math.max(1, Math.floor(max / 2));
-    return hasPlace && refusal.retryAfterMs <= asideMs && room && !this.#closing;
+    return hasPlace && refusal.retryAfterMs <= asideMs && this.#roomAside && !this.#closing;
   }
 
   async #aside(ms: number, signal: AbortSignal | undefined): Promise<void> {
@@ -303,6 +317,11 @@ export class Governing<J extends Job> {
     this.#putBack.hurry();
     void this.#waiters.endAll(CLOSING);
   }
+}
+
+// cancelJob(id, 'why') aborts with a text, and BullMQ reads a failure's message.
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason ?? 'cancelled'));
 }
 
 function unrecoverable(cause: Error): Error {

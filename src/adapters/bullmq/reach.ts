@@ -13,7 +13,8 @@ export function reachOf(limits: Limits, cost: Cost): Reach {
   let governorWide = false;
   let intervalMs = 0;
   for (const { name, by, rate, periodUs } of limits) {
-    const tokens = typeof cost === 'number' ? cost : (cost[name] ?? 1);
+    // Whether the cost is one at all is the governor's to say.
+    const tokens = typeof cost === 'number' ? cost : (cost?.[name] ?? 1);
     if (by !== null || tokens === 0) continue;
     governorWide = true;
     intervalMs = Math.max(intervalMs, (tokens * periodUs) / rate / 1_000);

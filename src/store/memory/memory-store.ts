@@ -17,8 +17,8 @@ import { LINE_GRACE_US } from '../../core/line.ts';
 import { legsOf } from '../../core/request.ts';
 import type { Request, Store } from '../../core/store.ts';
 
-// Idle buckets are looked for a few at a time, so that no call pays for a long tail of keys.
-const SWEPT_PER_CALL = 4;
+// Idle buckets are looked for a few at a time, so that no call pays for a long tail of keys; more than a call can add.
+const SWEPT_PER_LEG = 4;
 
 /**
  * The buckets of a governor in this process's memory: for one process, for tests, and as the model of the Redis store.
@@ -41,12 +41,15 @@ export class MemoryStore implements Store {
   async acquire(request: Request, terms: Terms): Promise<Verdict> {
     const legs = this.#legs(request);
     const nowUs = this.#nowUs();
-    this.#sweepIdle(nowUs);
+    this.#sweepIdle(nowUs, legs.length * SWEPT_PER_LEG);
     return acquire(this.#view, legs, terms, nowUs, this.#coldAtUs);
   }
 
   async force(request: Request): Promise<boolean> {
-    return force(this.#view, this.#legs(request), this.#nowUs(), this.#coldAtUs);
+    const legs = this.#legs(request);
+    const nowUs = this.#nowUs();
+    this.#sweepIdle(nowUs, legs.length * SWEPT_PER_LEG);
+    return force(this.#view, legs, nowUs, this.#coldAtUs);
   }
 
   async cancel(receipt: Receipt): Promise<boolean> {
@@ -90,8 +93,8 @@ export class MemoryStore implements Store {
     return Math.floor(this.clock.monoMs() * 1_000) + 1;
   }
 
-  #sweepIdle(nowUs: number): void {
-    for (let swept = 0; swept < SWEPT_PER_CALL; swept++) {
+  #sweepIdle(nowUs: number, count: number): void {
+    for (let swept = 0; swept < count; swept++) {
       const { value, done } = this.#sweep.next();
       if (done) {
         this.#sweep = this.#buckets.entries();

@@ -38,8 +38,8 @@ export class DecideCall {
 
   cancel({ startUs, legs }: Receipt): void {
     this.#operations.push(CANCEL, startUs, legs.length);
-    for (const { leg, grantedAfter } of legs)
-      this.#operations.push(this.#bucket(leg), leg.cost, grantedAfter);
+    for (const { leg, grantedAfter, pushedUnits } of legs)
+      this.#operations.push(this.#bucket(leg), leg.cost, grantedAfter, pushedUnits);
   }
 
   peek(legs: readonly Leg[]): void {

@@ -1,5 +1,11 @@
-import type { Receipt, RefusalReason, Sight, Terms, Verdict } from '../../core/decide.ts';
-import type { Limits } from '../../core/limit.ts';
+import {
+  type Receipt,
+  type RefusalReason,
+  type Sight,
+  type Terms,
+  underLimits,
+  type Verdict,
+} from '../../core/decide.ts';
 import { type Leg, legsOf } from '../../core/request.ts';
 import type { Request } from '../../core/store.ts';
 import type { DecideCall } from './decide-call.ts';
@@ -27,17 +33,22 @@ export const acquire =
     const legs = legsOf(call.config.limits, request.cost, request.keys);
     call.acquire(legs, terms);
     const { created } = call.config;
-    return (reply, nowUs) =>
-      reply.oneOf(2) === 1 ? readGrant(reply, nowUs, legs, created) : readRefusal(reply, legs);
+    return (reply, nowUs) => {
+      const first = reply.next();
+      return first === 0 ? readRefusal(reply, legs) : readGrant(reply, first - 1, nowUs, legs, created);
+    };
   };
 
-function readGrant(reply: Numbers, nowUs: number, legs: readonly Leg[], created: number): Verdict {
-  const waitUs = reply.next();
-  const receipt: RedisReceipt = {
-    startUs: nowUs + waitUs,
-    legs: legs.map((leg) => ({ leg, grantedAfter: reply.next() })),
-    created,
-  };
+function readGrant(
+  reply: Numbers,
+  waitUs: number,
+  nowUs: number,
+  legs: readonly Leg[],
+  created: number,
+): Verdict {
+  const granted =
+    waitUs === 0 ? [] : legs.map((leg) => ({ leg, grantedAfter: reply.next(), pushedUnits: reply.next() }));
+  const receipt: RedisReceipt = { startUs: nowUs + waitUs, legs: granted, created };
   return { granted: true, waitUs, receipt };
 }
 
@@ -59,17 +70,10 @@ export const cancel =
   (call) => {
     const { limits, created } = call.config;
     if ((receipt as RedisReceipt).created !== created) return () => false;
-    const legs = receipt.legs.flatMap(({ leg, grantedAfter }) => {
-      const limit = stillThere(leg, limits);
-      return limit === undefined ? [] : [{ leg: { ...leg, limit }, grantedAfter }];
-    });
-    call.cancel({ startUs: receipt.startUs, legs });
-    return (reply) => reply.oneOf(2) === 1 && legs.length === receipt.legs.length;
+    const current = underLimits(receipt, limits);
+    call.cancel(current);
+    return (reply) => reply.oneOf(2) === 1 && current.legs.length === receipt.legs.length;
   };
-
-// The limit may have other numbers by now, and its bucket is in units of those. One that is gone has nothing to give back.
-const stillThere = ({ limit }: Leg, limits: Limits) =>
-  limits.find(({ name, by }) => name === limit.name && by === limit.by);
 
 export const peek =
   (request: Request): Operation<{ leg: Leg; sight: Sight }[]> =>

@@ -8,7 +8,7 @@ export interface Script {
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '03484927639d80a3cbdb3f9aa86810d276d046a6',
+  sha1: '8555b471ffb7c87f4a414749efe2547a608a6662',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -82,11 +82,13 @@ local function withinHorizon(bucket, units, ahead)
   return bucket.debt + units <= MAX_DEBT and ahead <= floor((MAX_DEBT - units) / bucket.rate)
 end
 local function commit(bucket, units, ahead, cost)
-  local debt, forward = bucket.debt, ahead * bucket.rate
-  bucket.debt = (forward > debt and forward or debt) + units
+  local pushed = max(0, ahead * bucket.rate - bucket.debt)
+  bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
+  bucket.line = bucket.open
   bucket.exists = true
   bucket.changed = true
+  return pushed
 end
 local LINE_GRACE_US = 1000000
 local MAX_LINE_AHEAD_US = 315360000000000
@@ -101,7 +103,7 @@ local function joinLine(bucket, units, slot)
   bucket.line = min(slot + ceil(units / bucket.rate), bucket.at + MAX_LINE_AHEAD_US)
   bucket.open = bucket.line
   bucket.exists = true
-  bucket.changed = true
+  bucket.joined = true
 end
 local buckets = {}
 local function loadBucket(key, rate, unit, burst, attribute)
@@ -114,20 +116,18 @@ local function loadBucket(key, rate, unit, burst, attribute)
   local line = tonumber(stored[3]) or 0
   local bucket = {
     key = key, rate = rate, unit = unit, capacity = burst * unit, attribute = attribute,
-    exists = exists, changed = false, written = tonumber(stored[8]) or 0, hadLine = line > 0, newlyRefused = 0, told = 0,
+    exists = exists, changed = false, joined = false, hadLine = line > 0, newlyRefused = 0,
     debt = tonumber(stored[1]) or (cold and burst * unit or 0),
     at = tonumber(stored[2]) or (cold and coldAt or now),
     line = line, open = 0, granted = tonumber(stored[4]) or 0, refused = tonumber(stored[5]) or 0,
   }
-  local storedRate = tonumber(stored[6]) or rate
-  local fullAt = bucket.at + ceil(bucket.debt / storedRate)
-  drain(bucket, storedRate, tonumber(stored[7]) or unit)
+  local storedRate, storedUnit = tonumber(stored[6]) or rate, tonumber(stored[7]) or unit
+  local storedAt, fullAt = bucket.at, bucket.at + ceil(bucket.debt / storedRate)
+  drain(bucket, storedRate, storedUnit)
   openLine(bucket, fullAt)
+  bucket.described = tonumber(stored[6]) == rate and tonumber(stored[7]) == unit and tonumber(stored[8]) == version
+  bucket.current = exists and storedAt <= bucket.at and storedRate == rate and storedUnit == unit
   return bucket
-end
-local function putGranted(bucket)
-  put(bucket.granted - bucket.told)
-  bucket.told = bucket.granted
 end
 local function loadBuckets(position)
   local count = input[position]
@@ -143,7 +143,7 @@ end
 local function saveBucket(bucket)
   local key = bucket.key
   redis.call('HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted))
-  if bucket.written ~= version then
+  if not bucket.described then
     redis.call('HSET', key, 'rate', whole(bucket.rate), 'unit', whole(bucket.unit), 'version', whole(version))
   end
   if bucket.line > 0 then
@@ -160,8 +160,10 @@ end
 local function saveBuckets()
   for index = 1, #buckets do
     local bucket = buckets[index]
-    if bucket.changed then
+    if bucket.changed or (bucket.joined and not bucket.current) then
       saveBucket(bucket)
+    elseif bucket.joined then
+      redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
     elseif bucket.newlyRefused > 0 then
       redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
     end
@@ -183,7 +185,9 @@ local function refuse(first, leg, reason, longestWait)
   local slotted = takesSlot and wait <= maxSlot
   if slotted then
     bucket.refused = bucket.refused + 1
-    joinLine(bucket, cost * bucket.unit, now + wait)
+    local units = cost * bucket.unit
+    local own = waitFor(bucket, units)
+    joinLine(bucket, units, max(own > 0 and bucket.at + own or now, bucket.open))
   elseif bucket.exists then
     bucket.refused = bucket.refused + 1
     bucket.newlyRefused = bucket.newlyRefused + 1
@@ -218,9 +222,11 @@ local function grant(first, last, start, wait)
   put(1 + wait)
   for index = first, last, 2 do
     local bucket, cost = buckets[input[index]], input[index + 1]
-    commit(bucket, cost * bucket.unit, start > bucket.at and start - bucket.at or 0, cost)
-    bucket.line = bucket.open
-    putGranted(bucket)
+    local pushed = commit(bucket, cost * bucket.unit, start > bucket.at and start - bucket.at or 0, cost)
+    if wait > 0 then
+      put(bucket.granted)
+      put(pushed)
+    end
   end
 end
 local function acquire(position)
@@ -267,16 +273,15 @@ local function force(position)
   for index = first, last, 2 do
     local bucket, cost = buckets[input[index]], input[index + 1]
     commit(bucket, cost * bucket.unit, 0, cost)
-    openLine(bucket, bucket.at)
   end
   put(1)
   return last + 2
 end
-local function refund(bucket, cost, grantedAfter)
+local function refund(bucket, cost, grantedAfter, pushed)
   if not bucket.exists or bucket.granted ~= grantedAfter then
     return false
   end
-  bucket.debt = max(0, bucket.debt - cost * bucket.unit)
+  bucket.debt = max(0, bucket.debt - cost * bucket.unit - pushed)
   bucket.granted = bucket.granted - cost
   bucket.changed = true
   openLine(bucket, bucket.at)
@@ -284,15 +289,15 @@ local function refund(bucket, cost, grantedAfter)
 end
 local function cancel(position)
   local start, legs = input[position], input[position + 1]
-  local first, last = position + 2, position + 3 * legs - 1
-  local all = now < start
+  local first, last = position + 2, position + 4 * legs - 2
+  local all = now < start and legs > 0
   if all then
-    for index = first, last, 3 do
-      all = refund(buckets[input[index]], input[index + 1], input[index + 2]) and all
+    for index = first, last, 4 do
+      all = refund(buckets[input[index]], input[index + 1], input[index + 2], input[index + 3]) and all
     end
   end
   put(all and 1 or 0)
-  return last + 3
+  return first + 4 * legs
 end
 local function peek(position)
   local legs = input[position]
@@ -307,6 +312,10 @@ local function peek(position)
     put(bucket.refused)
   end
   return last + 2
+end
+if coldAt - now > MAX_CLOCK_STEP_US then
+  coldAt = now
+  redis.call('HSET', KEYS[1], 'coldAt', whole(now))
 end
 local position = loadBuckets(3)
 local length = #input
