@@ -1,0 +1,34 @@
+import type { Redis } from 'ioredis';
+import { assemble } from '../../../scripts/assemble-script.mjs';
+import type { RedisClient } from '../../../src/store/redis/redis-client.ts';
+import { decideScript, registerScript } from '../../../src/store/redis/scripts.generated.ts';
+
+/** State stays far longer than any test, so that only the times in it decide. */
+const CLOCK = `
+local function nowUs()
+  return tonumber(ARGV[#ARGV])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, string.format('%.0f', math.min(ms, 1e11) + 600000))
+end
+`;
+
+const variants = new Map(
+  [decideScript, registerScript].map(({ name, sha1 }) => [
+    sha1,
+    assemble(name, { replaceIncludes: { clock: CLOCK } }),
+  ]),
+);
+
+/** Runs the shipped scripts with another include for the clock: the time is the one given here. */
+export function clientWithTime(redis: Redis, nowUs: () => number): RedisClient {
+  const run = (sha1: string, keys: readonly string[], args: readonly string[]) => {
+    const { source } = variants.get(sha1)!;
+    return redis.eval(source, keys.length, ...keys, ...args, String(nowUs()));
+  };
+  return {
+    evalsha: run,
+    eval: () => Promise.reject(new Error('the variant is known to be there')),
+    close: async () => {},
+  };
+}
