@@ -6,6 +6,8 @@ import type { Feed } from './feed.ts';
 const WAKE_AFTER_MS = 30;
 const MAX_WAKE_AFTER_MS = 1_000;
 const MIN_REOPEN_MS = 20;
+// A closed gate looks at the limit at least this often: it may have been raised, or its debt may be gone.
+const MAX_REOPEN_MS = 1_000;
 
 /**
  * Makes one BullMQ worker fetch what its feed says, through BullMQ's public API alone.
@@ -144,7 +146,9 @@ export class Fetching {
   // that they do not all fetch at once; and never later than the tokens are free.
   #reopenAfter(waitMs: number): void {
     if (this.#ended || this.#cancelReopen) return;
-    const delayMs = Math.max(MIN_REOPEN_MS, waitMs - (this.maxHoldMs / 2) * (0.25 + 0.75 * Math.random()));
+    const random = 0.25 + 0.75 * Math.random();
+    const dueMs = Math.min(waitMs - (this.maxHoldMs / 2) * random, MAX_REOPEN_MS * random);
+    const delayMs = Math.max(MIN_REOPEN_MS, dueMs);
     this.#cancelReopen = this.clock.timer(delayMs, () => {
       this.longestWaitMs().then(
         (nowMs) => this.#reopenIf(nowMs),
@@ -164,7 +168,7 @@ export class Fetching {
       this.#opened();
     } else {
       // Not known: the store does not answer. Ask again in a while rather than fetch what can't be decided.
-      this.#reopenAfter(Number.isNaN(waitMs) ? MAX_WAKE_AFTER_MS + this.maxHoldMs / 2 : waitMs);
+      this.#reopenAfter(Number.isNaN(waitMs) ? Number.POSITIVE_INFINITY : waitMs);
     }
   }
 

@@ -32,8 +32,9 @@ export interface GovernOptions<J = Job<any, any, any>> {
    */
   onRefused?: RefusedAction | OnRefused<J>;
   /**
-   * For an operator: a job for which this returns a reason (a string) runs at once, whatever the limits hold. Its cost is
-   * charged as debt. Each use is told to `onBypass`.
+   * For an operator: a job for which this returns a reason (a string) runs as soon as it is fetched, whatever the limits
+   * hold. Its cost is charged as debt. Each use is told to `onBypass`. (A worker that a governor-wide limit would keep
+   * waiting for longer than `maxHoldMs` fetches nothing until that has passed, this job included.)
    */
   bypass?: (job: J) => string | undefined | false;
   /** Told of each job that bypassed the limits. Default: a warning of the process. */
