@@ -1,8 +1,8 @@
 import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq';
 import { InvalidOptionError } from '../../core/errors.ts';
 import { type Governed, governed } from './governed.ts';
-import type { GoverningState } from './governing.ts';
 import { type GovernOptions, parseGovernOptions } from './options.ts';
+import type { GoverningState } from './state.ts';
 
 export interface GovernedWorkerOptions<T, R, N extends string> extends WorkerOptions {
   /** How its jobs are governed. */

@@ -1,8 +1,9 @@
 import type { Job, Processor, Worker } from 'bullmq';
 import { InvalidOptionError } from '../../core/errors.ts';
 import type { Governor } from '../../core/governor.ts';
-import { Governing, type GoverningState } from './governing.ts';
+import { Governing } from './governing.ts';
 import { type GovernOptions, parseGovernOptions } from './options.ts';
+import type { GoverningState } from './state.ts';
 
 /** A processor that asks the governor before each job. */
 export interface Governed<T, R, N extends string> {

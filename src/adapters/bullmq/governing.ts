@@ -1,62 +1,19 @@
-import { type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
-import type { Refusal, Reservation } from '../../core/decision.ts';
+import type { Job, Worker } from 'bullmq';
 import {
   isCostExceedsBurstError,
   isGovernorClosedError,
   isStoreUnavailableError,
-  RefusedError,
 } from '../../core/errors.ts';
 import type { Cost, Keys } from '../../core/request.ts';
-import { Waiters } from '../../core/waiters.ts';
+import { Admission, CLOSING } from './admission.ts';
 import { Feed } from './feed.ts';
 import { Fetching } from './fetching.ts';
+import { asError, unrecoverable } from './job-errors.ts';
 import type { Govern } from './options.ts';
-import { PutBack } from './put-back.ts';
-import { type Reach, reachOf } from './reach.ts';
+import { reachOf } from './reach.ts';
 import { Refused } from './refused.ts';
+import { type GoverningState, newCounters } from './state.ts';
 import { warnOfConflicts } from './warnings.ts';
-
-/** What a governed worker does at this moment, and has done since it was made. */
-export interface GoverningState {
-  /** Jobs whose processor runs. */
-  readonly running: number;
-  /** Jobs that ask the governor or wait in process for their tokens. */
-  readonly held: number;
-  /** Jobs that wait in process for a slot of their key. */
-  readonly aside: number;
-  /** The number of held jobs the feed aims at; below 1 it fetches none. */
-  readonly target: number;
-  /** Whether the worker fetches jobs. */
-  readonly gate: 'open' | 'closed';
-  readonly granted: number;
-  /** Grants that had to be waited for in process. */
-  readonly holds: number;
-  /** Jobs put aside until a slot, or to the tail. */
-  readonly deferrals: number;
-  /** Jobs put back to the head of their queue. */
-  readonly returned: number;
-  readonly dropped: number;
-  readonly failed: number;
-  readonly bypassed: number;
-}
-
-type Counters = Record<
-  'granted' | 'holds' | 'deferrals' | 'returned' | 'dropped' | 'failed' | 'bypassed',
-  number
->;
-
-interface Asking<J> {
-  readonly job: J;
-  readonly token: string | undefined;
-  readonly signal: AbortSignal | undefined;
-  readonly cost: Cost;
-  readonly keys: Keys | undefined;
-  readonly reach: Reach;
-  readonly arrival: number;
-}
-
-/** Thrown into holds when the worker closes. */
-const CLOSING = Symbol('closing');
 
 // A store that does not answer refuses nothing and grants nothing: the jobs stay queued, and it is asked again then.
 const STORE_RETRY_MS = 1_000;
@@ -65,33 +22,18 @@ const STORE_ERROR_EVERY_MS = 10_000;
 /** The governing of one worker: takes each job from the fetch to its start. */
 export class Governing<J extends Job> {
   readonly #feed: Feed;
-  readonly #waiters: Waiters;
-  readonly #putBack: PutBack;
   readonly #refused: Refused<J>;
-  readonly #counters: Counters = {
-    granted: 0,
-    holds: 0,
-    deferrals: 0,
-    returned: 0,
-    dropped: 0,
-    failed: 0,
-    bypassed: 0,
-  };
+  readonly #admission: Admission<J>;
+  readonly #counters = newCounters();
   #worker: Worker | undefined;
   #fetching: Fetching | undefined;
-  #closing = false;
   #arrivals = 0;
-  /** Jobs that ask whether they may be aside. */
-  #claims = 0;
-  #lastCost: Cost = 1;
   #lastStoreErrorMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly govern: Govern<J>) {
-    const { clock } = govern.governor;
     this.#feed = new Feed(Number.MAX_SAFE_INTEGER, Math.max(1, govern.maxHoldMs));
-    this.#waiters = new Waiters(clock, Number.MAX_SAFE_INTEGER); // BullMQ's concurrency bounds them
-    this.#putBack = new PutBack(clock);
-    this.#refused = new Refused(govern, clock);
+    this.#refused = new Refused(govern, govern.governor.clock);
+    this.#admission = new Admission(govern, this.#feed, this.#refused, this.#counters);
   }
 
   get state(): GoverningState {
@@ -110,8 +52,12 @@ export class Governing<J extends Job> {
     this.#fetching = new Fetching(worker, this.#feed, governor.clock, maxHoldMs, () =>
       this.#governorWideWaitMs(),
     );
+    this.#admission.attach(worker, this.#fetching);
     this.#refused.attach(worker);
-    worker.on('closing', () => this.#close());
+    worker.on('closing', () => {
+      this.#fetching?.end();
+      this.#admission.close();
+    });
     warnOfConflicts(worker);
   }
 
@@ -148,144 +94,16 @@ export class Governing<J extends Job> {
       const cost = this.govern.cost(job);
       const keys = this.govern.keys(job);
       if (reason) return await this.#bypass(job, cost, keys, reason);
-      if (this.#closing) throw CLOSING;
       const reach = reachOf(await this.govern.governor.limits(), cost);
-      return await this.#ask({ job, token, signal, cost, keys, reach, arrival });
+      return await this.#admission.ask({ job, token, signal, cost, keys, reach, arrival });
     } catch (error) {
-      if (error === CLOSING) return this.#toHead(job, token, arrival);
+      if (error === CLOSING) return this.#admission.toHead(job, token, arrival);
       if (signal?.aborted && error === signal.reason) throw asError(error);
       if (isStoreUnavailableError(error) || isGovernorClosedError(error))
         return this.#noAnswer(job, token, arrival, error);
-      // No retry can help, so no attempt is spent on one.
       if (isCostExceedsBurstError(error)) throw unrecoverable(error);
       throw error;
     }
-  }
-
-  async #ask(asking: Asking<J>): Promise<boolean> {
-    const { governor, maxHoldMs } = this.govern;
-    const { job, signal, cost, keys, reach } = asking;
-    let asideMs = maxHoldMs;
-    // Who may not want to be put aside takes no slot but a near one, which is waited for here.
-    let takesSlot = !this.#refused.decidesLater;
-    let returning = job.attemptsStarted - job.attemptsMade - (job.stalledCounter ?? 0) > 1;
-    for (;;) {
-      // A hold that only keys ask for is one aside. Without room for it, the job had better have a slot.
-      const claims = !reach.governorWide && this.#roomAside;
-      if (claims) this.#claims += 1;
-      const ask = governor.reserveN(cost, {
-        ...(keys === undefined ? {} : { keys }),
-        maxWaitMs: reach.governorWide || claims ? maxHoldMs : 0,
-        slots: this.#fetching === undefined ? 'all' : 'keyed',
-        maxSlotMs: takesSlot ? Number.POSITIVE_INFINITY : asideMs,
-        returning,
-        patienceMs: asideMs,
-      });
-      const decision = await ask.finally(() => {
-        if (claims) this.#claims -= 1;
-      });
-      this.#lastCost = cost;
-      if (decision.allowed) {
-        if (await this.#hold(decision, asking)) return true;
-        returning = true;
-      } else if (this.#mayStepAside(decision, returning, asideMs)) {
-        await this.#aside(decision.retryAfterMs, signal);
-        asideMs -= decision.retryAfterMs;
-        returning = true;
-      } else if (takesSlot) {
-        return this.#putAside(decision, asking);
-      } else {
-        const action = await this.#refused.actionFor(job, decision);
-        if (action === 'drop') {
-          this.#counters.dropped += 1;
-          return false;
-        }
-        if (action === 'fail') {
-          this.#counters.failed += 1;
-          throw new RefusedError(decision.limit, decision.retryAfterMs);
-        }
-        const awayMs = action === 'requeue' ? await this.#refused.requeueMs(job) : undefined;
-        if (awayMs !== undefined) return this.#defer(asking, awayMs);
-        takesSlot = true;
-      }
-    }
-  }
-
-  /** Waits for the start; false if it was missed and the reservation is lost. */
-  async #hold(reservation: Reservation, { reach, signal }: Asking<J>): Promise<boolean> {
-    const { startsInMs, startsAtMonoMs } = reservation;
-    if (this.#closing) {
-      await reservation.cancel();
-      throw CLOSING;
-    }
-    const keyed = startsInMs > 0 && !reach.governorWide;
-    if (keyed) this.#feed.steppedAside();
-    else {
-      const nextWaitMs = startsInMs + reach.intervalMs;
-      this.#feed.granted(startsInMs, nextWaitMs);
-      this.#fetching?.apply(nextWaitMs);
-    }
-    try {
-      if (startsInMs > 0) {
-        this.#counters.holds += 1;
-        const lateMs = await this.#waiters.sleep(startsAtMonoMs, signal);
-        if (lateMs > this.govern.governor.graceMs) return false;
-      }
-    } catch (ended) {
-      await reservation.cancel().catch(() => false); // lost, never granted twice
-      throw ended;
-    } finally {
-      if (keyed) this.#feed.steppedBack();
-    }
-    this.#counters.granted += 1;
-    return true;
-  }
-
-  // Jobs aside must leave room for those of other keys; without a handle on the worker, nobody knows how much there is.
-  get #roomAside(): boolean {
-    return (
-      this.#worker !== undefined && this.#feed.aside + this.#claims < Math.floor(this.#worker.concurrency / 2)
-    );
-  }
-
-  // A slot of its key that is near is waited for here.
-  #mayStepAside(refusal: Refusal, returning: boolean, asideMs: number): boolean {
-    const hasPlace = refusal.slotted || (refusal.keyed && returning);
-    return hasPlace && refusal.retryAfterMs <= asideMs && this.#roomAside && !this.#closing;
-  }
-
-  async #aside(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    this.#feed.steppedAside();
-    this.#fetching?.apply();
-    try {
-      await this.#waiters.sleep(this.govern.governor.clock.monoMs() + ms, signal);
-    } finally {
-      this.#feed.steppedBack();
-    }
-  }
-
-  #putAside(refusal: Refusal, asking: Asking<J>): Promise<never> {
-    if (refusal.slotted || refusal.keyed || this.#fetching === undefined) {
-      return this.#defer(asking, refusal.retryAfterMs);
-    }
-    this.#shut(refusal.retryAfterMs);
-    return this.#toHead(asking.job, asking.token, asking.arrival);
-  }
-
-  #defer({ job, token }: Pick<Asking<J>, 'job' | 'token'>, delayMs: number): Promise<never> {
-    this.#counters.deferrals += 1;
-    return this.#refused.delay(job, token, delayMs);
-  }
-
-  async #toHead(job: J, token: string | undefined, arrival: number): Promise<never> {
-    this.#counters.returned += 1;
-    await this.#putBack.put(job, token, arrival);
-    throw new WaitingError();
-  }
-
-  #shut(waitMs: number): void {
-    this.#feed.refused();
-    this.#fetching?.apply(waitMs);
   }
 
   async #noAnswer(job: J, token: string | undefined, arrival: number, error: Error): Promise<never> {
@@ -294,9 +112,9 @@ export class Governing<J extends Job> {
       this.#lastStoreErrorMs = clock.monoMs();
       this.#worker?.emit('error', error);
     }
-    if (this.#fetching === undefined) return this.#defer({ job, token }, STORE_RETRY_MS);
-    this.#shut(STORE_RETRY_MS + this.govern.maxHoldMs);
-    return this.#toHead(job, token, arrival);
+    if (this.#fetching === undefined) return this.#admission.defer({ job, token }, STORE_RETRY_MS);
+    this.#admission.shut(STORE_RETRY_MS + this.govern.maxHoldMs);
+    return this.#admission.toHead(job, token, arrival);
   }
 
   async #bypass(job: J, cost: Cost, keys: Keys | undefined, reason: string): Promise<boolean> {
@@ -307,25 +125,7 @@ export class Governing<J extends Job> {
   }
 
   async #governorWideWaitMs(): Promise<number> {
-    const limits = await this.govern.governor.peek({ cost: this.#lastCost });
+    const limits = await this.govern.governor.peek({ cost: this.#admission.lastCost });
     return Math.max(0, ...limits.filter(({ key }) => key === null).map(({ waitMs }) => waitMs));
   }
-
-  #close(): void {
-    this.#closing = true;
-    this.#fetching?.end();
-    this.#putBack.hurry();
-    void this.#waiters.endAll(CLOSING);
-  }
-}
-
-// cancelJob(id, 'why') aborts with a text, and BullMQ reads a failure's message.
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason ?? 'cancelled'));
-}
-
-function unrecoverable(cause: Error): Error {
-  const error = new UnrecoverableError(cause.message);
-  error.cause = cause;
-  return error;
 }

@@ -1,0 +1,39 @@
+/** What a governed worker does at this moment, and has done since it was made. */
+export interface GoverningState {
+  /** Jobs whose processor runs. */
+  readonly running: number;
+  /** Jobs that ask the governor or wait in process for their tokens. */
+  readonly held: number;
+  /** Jobs that wait in process for a slot of their key. */
+  readonly aside: number;
+  /** The number of held jobs the feed aims at; below 1 it fetches none. */
+  readonly target: number;
+  /** Whether the worker fetches jobs. */
+  readonly gate: 'open' | 'closed';
+  readonly granted: number;
+  /** Grants that had to be waited for in process. */
+  readonly holds: number;
+  /** Jobs put aside until a slot, or to the tail. */
+  readonly deferrals: number;
+  /** Jobs put back to the head of their queue. */
+  readonly returned: number;
+  readonly dropped: number;
+  readonly failed: number;
+  readonly bypassed: number;
+}
+
+/** What is counted since the worker was made. */
+export type Counters = Record<
+  'granted' | 'holds' | 'deferrals' | 'returned' | 'dropped' | 'failed' | 'bypassed',
+  number
+>;
+
+export const newCounters = (): Counters => ({
+  granted: 0,
+  holds: 0,
+  deferrals: 0,
+  returned: 0,
+  dropped: 0,
+  failed: 0,
+  bypassed: 0,
+});
