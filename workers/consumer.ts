@@ -6,7 +6,7 @@ import { hasParent, onStop, report, reportAndExit } from './process/lifecycle.ts
 import { createLog } from './process/log.ts';
 import type { Counters, Go } from './process/messages.ts';
 import { command, queueNames, wholeNumber } from './process/options.ts';
-import type { JobData } from './traffic.ts';
+import { FLOODING_KEY, type JobData } from './traffic.ts';
 
 interface ConsumerOptions {
   redis: string;
@@ -62,6 +62,7 @@ onStop(log, async () => {
   reportAndExit({ type: 'closed', ...counters() });
 });
 
+await warmUp();
 if (hasParent) {
   // Processes take unequal time to start. Their parent lets them go together, when all are there.
   process.on('message', (message: Go) => {
@@ -75,6 +76,13 @@ if (hasParent) {
 function start(): void {
   workers = options.queues.map((queue) => workerOf(queue));
   timer = setInterval(() => report({ type: 'counters', ...counters() }), REPORT_MS);
+}
+
+/** What is slow once, before it counts. Whoever does not answer yet is met again by the first job. */
+async function warmUp(): Promise<void> {
+  const keys = options.keyRate === undefined ? {} : { keys: { key: FLOODING_KEY } };
+  const first = await Promise.allSettled([service.warmUp(), governor?.peek(keys)]);
+  for (const one of first) if (one.status === 'rejected') log.warn({ err: one.reason }, 'no answer yet');
 }
 
 function governorOf({ governor: name, redis, rate, burst, keyRate }: ConsumerOptions): Governor {

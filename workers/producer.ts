@@ -2,7 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue } from 'bullmq';
 import { onStop, reportAndExit } from './process/lifecycle.ts';
 import { createLog } from './process/log.ts';
-import { badOption, type CostRange, command, costRange, queueNames, wholeNumber } from './process/options.ts';
+import {
+  badOption,
+  type CostRange,
+  command,
+  costOption,
+  queueNames,
+  wholeNumber,
+} from './process/options.ts';
 import { type JobData, jobId, type PlannedJob, planBacklog, planTraffic } from './traffic.ts';
 
 interface ProducerOptions {
@@ -25,7 +32,7 @@ const program = command('producer', 'Adds jobs: a backlog at once, or, with --ke
   .option('--redis <url>', 'Redis of the queues', process.env.REDIS_URL ?? 'redis://127.0.0.1:6379')
   .option('--queues <names>', 'queues, separated by commas; jobs go to them by turns', queueNames, ['calls'])
   .option('--jobs <number>', 'how many', wholeNumber(1), 3_000)
-  .option('--cost <tokens>', 'what a job costs: 3, or 1-5', costRange, { min: 1, max: 5 })
+  .addOption(costOption())
   .option('--seed <number>', 'the same seed gives the same jobs', wholeNumber(0, 2 ** 32 - 1), 1)
   .option('--keys <number>', 'pace jobs of so many keys over time; the first key floods', wholeNumber(2))
   .option('--rate <tokens>', 'with --keys: the governor-wide limit, per second', wholeNumber(1), 200)

@@ -29,7 +29,10 @@ export interface Reservation {
   readonly allowed: true;
   /** Milliseconds from the reply until the work may start; 0: now. */
   readonly startsInMs: number;
-  /** When it may start, on the governor's own monotonic clock (`Clock.monoMs`). For adapters. */
+  /**
+   * When it may start, on the governor's own monotonic clock (`Clock.monoMs`): the same moment, but not shifted by how
+   * late this process came to read the reply. For adapters.
+   */
   readonly startsAtMonoMs: number;
   /**
    * Gives the tokens back if the start has not come and nothing was granted from the same buckets since; otherwise

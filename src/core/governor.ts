@@ -6,6 +6,7 @@ import type { Limits } from './limit.ts';
 import { durationMs, knownNames, oneOf, plainObject } from './options.ts';
 import type { Cost, Keys } from './request.ts';
 import type { Store } from './store.ts';
+import { StoreClock } from './store-clock.ts';
 import { Waiters } from './waiters.ts';
 
 /** Options of one request. */
@@ -62,6 +63,7 @@ export class Governor {
   readonly graceMs: number;
   readonly #store: Store;
   readonly #waiters: Waiters;
+  readonly #storeClock = new StoreClock();
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -142,6 +144,7 @@ export class Governor {
     const { keys, returning = false } = options;
     const slots = oneOf('slots', options.slots ?? 'none', ['none', 'keyed', 'all']);
     const maxSlotMs = durationMs('maxSlotMs', options.maxSlotMs ?? FOREVER, 0, FOREVER);
+    const askedMs = this.clock.monoMs();
     const verdict = await this.#acquire(cost, keys, {
       maxWaitUs: toUs(durationMs('maxWaitMs', options.maxWaitMs ?? FOREVER, 0, FOREVER)),
       maxSlotUs: slots === 'none' ? 0 : toUs(maxSlotMs),
@@ -160,12 +163,14 @@ export class Governor {
         slotted,
       };
     }
+    const { startUs } = verdict.receipt;
+    const decidedMs = this.#storeClock.localMs(startUs - verdict.waitUs, askedMs, this.clock.monoMs());
     const startsInMs = verdict.waitUs / 1_000;
     let cancelled: Promise<boolean> | undefined;
     return {
       allowed: true,
       startsInMs,
-      startsAtMonoMs: this.clock.monoMs() + startsInMs,
+      startsAtMonoMs: decidedMs + startsInMs,
       cancel: () => {
         cancelled ??= this.#store.cancel(verdict.receipt);
         return cancelled;

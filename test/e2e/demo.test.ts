@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,8 +31,18 @@ function demo(...args: string[]): Demo {
   return { process: child, output, ended: once(child, 'close').then(([code]) => code as number | null) };
 }
 
-/** The processes under `pid`, all generations, as Linux knows them. */
+/** The processes under `pid`, all generations. */
 function descendantsOf(pid: number): number[] {
+  const parents = process.platform === 'linux' ? parentsFromProc() : parentsFromPs();
+  const found = [pid];
+  for (const parent of found) {
+    for (const [child, itsParent] of parents) if (itsParent === parent) found.push(child);
+  }
+  return found.slice(1);
+}
+
+/** Each process's parent. Small Linux images have no `ps`. */
+function parentsFromProc(): Map<number, number> {
   const parents = new Map<number, number>();
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
@@ -44,11 +54,12 @@ function descendantsOf(pid: number): number[] {
       // It ended while we looked.
     }
   }
-  const found = [pid];
-  for (const parent of found) {
-    for (const [child, itsParent] of parents) if (itsParent === parent) found.push(child);
-  }
-  return found.slice(1);
+  return parents;
+}
+
+function parentsFromPs(): Map<number, number> {
+  const lines = execFileSync('ps', ['-axo', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n');
+  return new Map(lines.map((line) => line.trim().split(/\s+/).map(Number) as [number, number]));
 }
 
 function isAlive(pid: number): boolean {

@@ -9,6 +9,9 @@ export interface Call {
   readonly ageMs: number;
 }
 
+const WARM_CONNECTIONS = 10;
+const WARM_ROUNDS = 5;
+
 /**
  * Calls the service over kept connections.
  *
@@ -20,16 +23,30 @@ export class ServiceClient {
   readonly #agent: Agent;
 
   constructor(url: string, connections: number) {
-    this.#url = new URL('/call', url);
+    this.#url = new URL(url);
     this.#agent = new Agent({ keepAlive: true, maxFreeSockets: connections });
   }
 
   /** Resolves to the HTTP status; rejects only if there was no answer. */
   call({ cost, job, key, attempt, ageMs }: Call): Promise<number> {
-    const { hostname, port, pathname } = this.#url;
-    const path = `${pathname}?cost=${cost}&job=${encodeURIComponent(job)}&key=${encodeURIComponent(key)}&attempt=${attempt}&ageMs=${ageMs}`;
+    const who = `job=${encodeURIComponent(job)}&key=${encodeURIComponent(key)}`;
+    return this.#send('POST', `/call?cost=${cost}&${who}&attempt=${attempt}&ageMs=${ageMs}`);
+  }
+
+  /**
+   * Opens connections and uses them a little, without a call. The first request of a fresh process takes some
+   * 50 ms longer than the others: a call made in that time would arrive late, and the next ones not.
+   */
+  async warmUp(): Promise<void> {
+    for (let round = 0; round < WARM_ROUNDS; round++) {
+      await Promise.all(Array.from({ length: WARM_CONNECTIONS }, () => this.#send('GET', '/stats')));
+    }
+  }
+
+  #send(method: string, path: string): Promise<number> {
+    const { hostname, port } = this.#url;
     return new Promise((resolve, reject) => {
-      const sent = request({ agent: this.#agent, method: 'POST', hostname, port, path }, (response) => {
+      const sent = request({ agent: this.#agent, method, hostname, port, path }, (response) => {
         response.resume();
         response.on('error', reject);
         response.on('end', () => resolve(response.statusCode!));

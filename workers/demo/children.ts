@@ -82,7 +82,10 @@ export class Children {
 
   start(script: Script, args: readonly string[], hooks: ChildHooks = {}): Child {
     const onComplaint = (line: string) => {
-      this.complaints.push(`${script}: ${line}`);
+      const complaint = `${script}: ${shortened(line)}`;
+      // Processes that do the same work have the same to complain of.
+      if (this.complaints.includes(complaint)) return;
+      this.complaints.push(complaint);
       if (this.complaints.length > KEPT_COMPLAINTS) this.complaints.shift();
     };
     const child = new Child(script, args, { ...hooks, onComplaint }, this.#onCrash);
@@ -100,5 +103,15 @@ export class Children {
 
   #killAll(): void {
     for (const child of this.#alive) void child.kill();
+  }
+}
+
+/** A log line without what only a log needs; any other line as it is. */
+function shortened(line: string): string {
+  try {
+    const { msg, err } = JSON.parse(line) as { msg: string; err?: { message: string } };
+    return err ? `${msg}: ${err.message}` : msg;
+  } catch {
+    return line;
   }
 }

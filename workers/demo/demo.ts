@@ -1,6 +1,7 @@
 import { provideRedis } from '../../scripts/redis.ts';
 import { Children } from './children.ts';
 import { figuresOf, loadOf } from './figures.ts';
+import { jobsOfOthers } from './key-figures.ts';
 import { demoOptions } from './options.ts';
 import { type Outcome, runPhase } from './phase.ts';
 import { Service } from './service.ts';
@@ -39,9 +40,14 @@ run().then(leave, (error: unknown) => {
   if (ending.signal.reason === 'SIGINT' || ending.signal.reason === 'SIGTERM') return;
   view.phaseDone();
   view.print(`demo: ${error instanceof Error ? error.message : error}`);
-  for (const line of children.complaints) view.print(`  ${line}`);
+  complain();
   void leave(1);
 });
+
+/** Shows what the processes logged last: when something went wrong, the reason is likely there. */
+function complain(): void {
+  for (const line of children.complaints) view.print(`  ${line}`);
+}
 
 /** Ends everything that was started, then this process. */
 async function leave(code: number): Promise<void> {
@@ -67,6 +73,7 @@ async function run(): Promise<number> {
     service,
     children,
     signal: ending.signal,
+    say: (line) => view.say(line),
     show: (progress) => view.show(progress),
   };
   view.print(
@@ -80,7 +87,12 @@ async function run(): Promise<number> {
     ungoverned = await runPhase(stage, plan);
     view.phaseDone();
   }
-  const governed = await runPhase(stage, { governed: true, jobs, queueNames: names('governed') });
+  const governed = await runPhase(stage, {
+    governed: true,
+    jobs,
+    queueNames: names('governed'),
+    ...(options.keys ? { jobsOfOthers: jobsOfOthers(options, options.keys) } : {}),
+  });
   view.phaseDone();
 
   const figures = figuresOf(options, governed, ungoverned);
@@ -95,9 +107,13 @@ async function run(): Promise<number> {
     broken.length === 0
       ? `The promise was kept${kill ? ', with a process killed half-way' : ''}.`
       : `The promise was broken:\n${broken.map((line) => `  ${line}`).join('\n')}`;
-  const note = `Worst excess: the most that any interval, of any length, saw over burst + rate × length. ${toleratedExcess(rate)} tokens\nare put down to timers and sockets (50 ms of the rate, at least 1).`;
+  const note = [
+    'Worst excess: the most that any interval, of any length, saw over burst + rate',
+    `× length. Up to ${toleratedExcess(rate)} tokens are put down to timers and sockets (50 ms of the rate,`,
+    'at least 1).',
+  ].join('\n');
   const text = `${table}\n${note}\n${verdict}\n`;
-  if (broken.length > 0) for (const line of children.complaints) view.print(line);
+  if (broken.length > 0) complain();
   // JSON has stdout to itself, so that a pipe can read it.
   await written(json ? process.stderr : process.stdout, text);
   if (json) await written(process.stdout, `${JSON.stringify(figures)}\n`);

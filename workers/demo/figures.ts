@@ -1,5 +1,5 @@
 import type { Arrival } from '../downstream/arrivals.ts';
-import { type KeyFigures, keyFigures } from './key-figures.ts';
+import { type KeyFigures, keyFigures, lostOfKeys } from './key-figures.ts';
 import {
   round,
   roundOrNull,
@@ -21,7 +21,7 @@ export interface Figures {
   readonly jobs: number;
   /** Jobs the service has answered with success. */
   readonly completed: number;
-  /** Jobs that neither were answered nor are still in a queue. */
+  /** Jobs that were never answered with success, the flooding key's waiting ones apart. */
   readonly lost: number;
   /** Jobs that were answered more than once. */
   readonly duplicated: number;
@@ -37,6 +37,7 @@ export interface Figures {
   readonly startsPerJobMax: number | null;
   readonly deferrals: number;
   readonly failedEvents: number;
+  /** While the workers ran. A backlog was added before that; traffic over time is added meanwhile, and counted. */
   readonly redisCommandsPerJob: number | null;
   readonly keys?: KeyFigures;
 }
@@ -68,8 +69,6 @@ export function figuresOf(options: DemoOptions, governed: Outcome, ungoverned: O
   const startsOfJob = new Map(answered.map(([, , job, , attempt]) => [job, attempt]));
   const starts = [...startsOfJob.values()];
   const completed = starts.length;
-  // Only the flooding key may have work left over; elsewhere a job still in its queue has been forgotten by the workers.
-  const backlog = keys === undefined ? 0 : governed.backlog;
   return {
     rate,
     burst,
@@ -77,7 +76,7 @@ export function figuresOf(options: DemoOptions, governed: Outcome, ungoverned: O
     concurrency,
     jobs,
     completed,
-    lost: jobs - completed - backlog,
+    lost: keys === undefined ? jobs - completed : lostOfKeys(options, keys, governed),
     duplicated: answered.length - completed,
     seconds: round(spanSeconds(all)),
     utilisation: roundOrNull(utilisation(all, rate, burst)),

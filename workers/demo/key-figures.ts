@@ -25,6 +25,24 @@ export interface KeyFigures {
   };
 }
 
+/** How many jobs are not of the flooding key. */
+export function jobsOfOthers({ jobs, cost, seed }: DemoOptions, traffic: KeyedTraffic): number {
+  return planTraffic(jobs, cost, seed, traffic).filter(({ key }) => key !== FLOODING_KEY).length;
+}
+
+/** Only the flooding key may have work left; a job of another key that is still in its queue counts as lost. */
+export function lostOfKeys(options: DemoOptions, traffic: KeyedTraffic, { trace, backlog }: Outcome): number {
+  const answered = new Set<string>();
+  const answeredOfOthers = new Set<string>();
+  for (const [, , job, key, , , refused] of trace.arrivals) {
+    if (refused) continue;
+    answered.add(job);
+    if (key !== FLOODING_KEY) answeredOfOthers.add(job);
+  }
+  const others = jobsOfOthers(options, traffic) - answeredOfOthers.size;
+  return Math.max(others, options.jobs - answered.size - backlog);
+}
+
 // What was asked for just before the end cannot have been served by then. A job has a second to get through.
 const GRACE_MS = 1_000;
 

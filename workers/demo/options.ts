@@ -1,4 +1,4 @@
-import { badOption, type CostRange, command, costRange, wholeNumber } from '../process/options.ts';
+import { badOption, type CostRange, command, costOption, wholeNumber } from '../process/options.ts';
 import { demandOf } from '../traffic.ts';
 
 /** What the demo was asked to show. Rates are tokens a second, costs whole tokens. */
@@ -37,7 +37,7 @@ export function demoOptions(argv: readonly string[]): DemoOptions {
     .option('--processes <number>', 'worker processes', wholeNumber(1, 64), 4)
     .option('--concurrency <jobs>', 'the most jobs at once in one worker', wholeNumber(1, 10_000), 50)
     .option('--jobs <number>', 'jobs to do', wholeNumber(1, 10_000_000), 3_000)
-    .option('--cost <tokens>', 'what a job costs: 3, or 1-5', costRange, { min: 1, max: 5 })
+    .addOption(costOption())
     .option('--queues <number>', 'queues; each process has a worker for each', wholeNumber(1, 100), 2)
     .option('--max-hold-ms <ms>', 'longest wait for tokens inside a worker', wholeNumber(0, 600_000), 1_000)
     .option('--service-ms <ms>', 'how long the service works on a call', wholeNumber(0, 600_000), 5)

@@ -33,9 +33,11 @@ export async function runPhase(stage: Stage, plan: PhasePlan): Promise<Outcome> 
   let producer: { child: Child; offered: Promise<Offered> } | undefined;
   if (!paced) {
     // All jobs lie there before the first worker starts: the hardest case, and the same for both phases.
+    stage.say(`adding ${plan.jobs} jobs`);
     producer = startProducer(stage, plan);
     await orAbort(signal, producer.child.ended);
   }
+  stage.say(`starting ${options.processes} worker processes`);
   const fleet = new Fleet(children, consumerArgs(stage, plan));
   await orAbort(signal, fleet.start(options.processes));
   const commandsBefore = await redis.commandsProcessed();

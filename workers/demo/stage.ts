@@ -12,12 +12,16 @@ export interface Stage {
   readonly children: Children;
   /** Aborted when the demo has to end; its reason is thrown wherever the phase is. */
   readonly signal: AbortSignal;
+  /** Says what is being done while there is nothing to show. */
+  readonly say: (line: string) => void;
   readonly show: (progress: Progress) => void;
 }
 
 export interface PhasePlan {
   readonly governed: boolean;
   readonly jobs: number;
+  /** With traffic of many keys: the jobs that have to be done before the phase may end. */
+  readonly jobsOfOthers?: number;
   readonly queueNames: readonly string[];
   /** The phase ends after so long, done or not. */
   readonly maxMs?: number;

@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import type { Figures, Load } from './figures.ts';
 import type { DemoOptions } from './options.ts';
-import { toleratedExcess } from './verdict.ts';
+import { LEAST_SHARE, toleratedExcess } from './verdict.ts';
 
 /** The closing table: what the service went through, and what became of the jobs. Fits 80 columns. */
 export function summaryTable(
@@ -44,7 +44,7 @@ export function summaryTable(
   if (figures.keys && traffic) {
     const { others, flooding } = figures.keys;
     row('other keys: asked, tokens', '', others.asked);
-    row('worst-served got', '', percent(others.share));
+    row('worst-served got', '', percent(others.share), `≥ ${percent(LEAST_SHARE)}`);
     row('99 of 100 jobs within, ms', '', others.p99Ms);
     row(`flooding key (${traffic.keyRate}/s): asked`, '', flooding.asked);
     row('got, tokens a second', '', flooding.rate);

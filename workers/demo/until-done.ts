@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Stats } from '../downstream/arrivals.ts';
+import { FLOODING_KEY } from '../traffic.ts';
 import type { Child } from './children.ts';
 import type { Fleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
@@ -23,9 +25,9 @@ export async function untilDone(
 ): Promise<void> {
   const { options, service, signal } = stage;
   const startedMs = performance.now();
-  const flooding = plan.governed && options.keys !== undefined;
   let toKill = plan.governed && options.kill;
   let producing = true;
+  let producedMs = startedMs;
   let replacing: Promise<void> = Promise.resolve();
   let calls = 0;
   let lastCallMs = startedMs;
@@ -33,6 +35,7 @@ export async function untilDone(
   let left = { all: plan.jobs, delayed: 0 };
   producer.ended.then(() => {
     producing = false;
+    producedMs = performance.now();
   });
 
   while (true) {
@@ -63,9 +66,11 @@ export async function untilDone(
     if (plan.maxMs !== undefined && nowMs - startedMs >= plan.maxMs) break;
     if (producing) continue;
     if (left.all === 0) break;
-    // The flooding key's backlog would take minutes more at its own rate, and show nothing new. Whatever is not
-    // put aside is in a worker's hands by now, so the other keys have had all they asked for.
-    if (flooding && left.all - left.delayed <= counters.held + counters.running) break;
+    // The flooding key's backlog would take minutes more at its own rate, and show nothing new.
+    if (plan.jobsOfOthers !== undefined) {
+      if (answeredOfOthers(stats) >= plan.jobsOfOthers) break;
+      if (nowMs - producedMs > giveUpMs(options)) break;
+    }
     if (quietMs > giveUpMs(options)) break;
   }
   await orAbort(signal, replacing);
@@ -74,4 +79,11 @@ export async function untilDone(
 /** How long no call at all may come before the rest of the jobs is taken for lost. */
 function giveUpMs({ maxHoldMs, serviceMs, cost, rate, kill }: DemoOptions): number {
   return 10_000 + maxHoldMs + serviceMs + (5_000 * cost.max) / rate + (kill ? 3 * KILL_LOCK_MS : 0);
+}
+
+function answeredOfOthers({ answeredOfKey }: Stats): number {
+  return Object.entries(answeredOfKey).reduce(
+    (sum, [key, calls]) => sum + (key === FLOODING_KEY ? 0 : calls),
+    0,
+  );
 }

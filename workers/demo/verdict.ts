@@ -5,6 +5,9 @@ import type { DemoOptions } from './options.ts';
 // machine that is what is left for it; a limiter that is wrong is wrong by more, and ever more with time.
 const JITTER_MS = 50;
 
+/** With one key flooding, each other key gets at least this part of what it asks for. */
+export const LEAST_SHARE = 0.95;
+
 /** How far the calls may go over the limit, in tokens, and still be called exact: 50 ms of rate, at least 1. */
 export function toleratedExcess(rate: number): number {
   return Math.max(1, (rate * JITTER_MS) / 1000);
@@ -22,6 +25,12 @@ export function brokenPromises(figures: Figures, { kill, keys }: DemoOptions): s
   if (!kill) none('jobs done twice', duplicated);
   none('failed events', failedEvents);
   none('calls answered 429', downstream429);
+  const share = figures.keys?.others.share ?? 1;
+  if (share < LEAST_SHARE) {
+    broken.push(
+      `the worst-served of the other keys: promised ${LEAST_SHARE * 100} % of what it asked for, was ${share * 100} %`,
+    );
+  }
   const within = (whose: string, excess: number, ofRate: number) => {
     const most = toleratedExcess(ofRate);
     if (excess > most) broken.push(`${whose}: promised at most ${most} tokens over, was ${excess}`);

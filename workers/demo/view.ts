@@ -6,6 +6,8 @@ import type { Progress } from './stage.ts';
 /** Shows a demo while it runs. On stderr, so that stdout is left to the result. */
 export interface View {
   print(line: string): void;
+  /** A line for the time being: on a terminal the next frame takes its place. */
+  say(line: string): void;
   show(progress: Progress): void;
   /** The phase that was shown is over. */
   phaseDone(): void;
@@ -26,6 +28,7 @@ function lineView({ rate }: DemoOptions): View {
   const print = (line: string) => process.stderr.write(`${line}\n`);
   return {
     print,
+    say: print,
     show(progress) {
       if (progress.governed === governed && progress.elapsedMs - lastMs < LINE_EVERY_MS) return;
       governed = progress.governed;
@@ -45,13 +48,14 @@ function screenView(options: DemoOptions): View {
   const screen = new Screen(process.stderr);
   return {
     print: (line) => screen.print(line),
+    say: (line) => screen.frame([line]),
     show: (progress) => screen.frame(frameOf(progress, options)),
     phaseDone: () => screen.keep(),
   };
 }
 
 /** At most 78 columns, so that it fits a terminal of 80. */
-export function frameOf(progress: Progress, { rate, governedOnly }: DemoOptions): string[] {
+function frameOf(progress: Progress, { rate, governedOnly }: DemoOptions): string[] {
   const { governed, jobs, elapsedMs, stats } = progress;
   const { cost: seen } = stats.lastSecond;
   const scale = BAR_WIDTH / Math.max(1.25 * rate, seen);

@@ -26,6 +26,8 @@ export interface Stats {
   readonly calls: number;
   readonly cost: number;
   readonly answered429: number;
+  /** Calls answered with success, of each key. */
+  readonly answeredOfKey: Readonly<Record<string, number>>;
   readonly lastSecond: { readonly calls: number; readonly cost: number; readonly answered429: number };
 }
 
@@ -42,17 +44,21 @@ export class Arrivals {
   #list: Arrival[] = [];
   #cost = 0;
   #answered429 = 0;
+  #answeredOfKey = new Map<string, number>();
 
   add(arrival: Arrival): void {
+    const [, cost, , key, , , refused] = arrival;
     this.#list.push(arrival);
-    this.#cost += arrival[1];
-    this.#answered429 += arrival[6];
+    this.#cost += cost;
+    this.#answered429 += refused;
+    if (!refused) this.#answeredOfKey.set(key, (this.#answeredOfKey.get(key) ?? 0) + 1);
   }
 
   clear(): void {
     this.#list = [];
     this.#cost = 0;
     this.#answered429 = 0;
+    this.#answeredOfKey.clear();
   }
 
   trace(): Trace {
@@ -75,6 +81,7 @@ export class Arrivals {
       calls: this.#list.length,
       cost: this.#cost,
       answered429: this.#answered429,
+      answeredOfKey: Object.fromEntries(this.#answeredOfKey),
       lastSecond: { calls, cost, answered429 },
     };
   }

@@ -1,4 +1,4 @@
-import { Command, type CommanderError, InvalidArgumentError } from 'commander';
+import { Command, type CommanderError, InvalidArgumentError, Option } from 'commander';
 
 /** A job's cost is drawn between these two, both included, in whole tokens. */
 export interface CostRange {
@@ -7,7 +7,7 @@ export interface CostRange {
 }
 
 /** Exit code for an option that makes no sense; 1 is kept for a run that failed. */
-export const EXIT_BAD_OPTION = 2;
+const EXIT_BAD_OPTION = 2;
 
 /** A command whose usage errors end the process with {@link EXIT_BAD_OPTION}. */
 export function command(name: string, description: string): Command {
@@ -35,8 +35,14 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   };
 }
 
-/** `3` or `1-5`. */
-export function costRange(text: string): CostRange {
+/** `--cost`, the same for all who draw costs. */
+export function costOption(): Option {
+  return new Option('--cost <tokens>', 'what a job costs: 3, or 1-5')
+    .argParser(costRange)
+    .default({ min: 1, max: 5 } satisfies CostRange, '1-5');
+}
+
+function costRange(text: string): CostRange {
   const match = /^(\d+)(?:-(\d+))?$/.exec(text);
   const min = Number(match?.[1]);
   const max = Number(match?.[2] ?? match?.[1]);

@@ -88,6 +88,8 @@ export class Fetching {
   fetched(): void {
     this.#drained = false;
     this.#wakeAfterMs = WAKE_AFTER_MS;
+    this.#cancelWake?.();
+    this.#cancelWake = undefined;
     this.apply();
   }
 

@@ -1,0 +1,120 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { acquire, type Terms } from '../../src/core/decide.ts';
+import type { Bucket } from '../../src/core/gcra.ts';
+import { type Limits, parseLimits, perSecond, type RateLimit } from '../../src/core/limit.ts';
+import { type Entry, FORWARD, History, operations, smallLimit } from './support/history.ts';
+import { excess, excessOf } from './support/ledger.ts';
+
+/*
+ * What of the guarantee can be proven when a limit is changed while its buckets live. Debt is kept in tokens, so what was used
+ * stays used; grants that were promised ahead keep their starts.
+ *
+ *  1. The grants decided under one limit keep that limit's bound among themselves, whatever was granted before.
+ *  2. All grants together keep the bound of the largest burst and the fastest rate, but for those that were promised ahead
+ *     of a change to a faster limit.
+ *  3. If the limit only ever became slower, all of them do.
+ *
+ * All within what a bucket can owe, which is more than a century of work: debt beyond it is cut when units change.
+ */
+const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+
+const versions = fc.array(
+  smallLimit.map((limit): Limits => [limit]),
+  { minLength: 2, maxLength: 4 },
+);
+
+const faster = (a: RateLimit, b: RateLimit): boolean =>
+  BigInt(a.rate) * BigInt(b.periodUs) > BigInt(b.rate) * BigInt(a.periodUs);
+
+/** The bound of the largest burst and the fastest rate of all. */
+function excessOverLargest(starts: readonly Entry[], limits: readonly RateLimit[]): bigint {
+  const fastest = limits.reduce((found, limit) => (faster(limit, found) ? limit : found));
+  const burst = Math.max(...limits.map((limit) => limit.burst));
+  return excess(starts, BigInt(fastest.rate), BigInt(fastest.periodUs), BigInt(burst)).worst ?? 0n;
+}
+
+/** Plays the operations in equal shares, one share under each version. */
+function play(versions: readonly Limits[], operations: Parameters<History['play']>[0][]): Entry[] {
+  const history = new History(versions[0]!);
+  const share = Math.ceil(operations.length / versions.length);
+  for (const [index, operation] of operations.entries()) {
+    if (index > 0 && index % share === 0) history.change(versions[index / share]!);
+    history.play(operation);
+  }
+  return history.starts('calls');
+}
+
+it('keeps the bound of each version of a limit among the grants decided under it', () => {
+  let changes = 0;
+  fc.assert(
+    fc.property(versions, operations(FORWARD), (versions, operations) => {
+      const byVersion = new Map<RateLimit, Entry[]>();
+      for (const start of play(versions, operations)) {
+        byVersion.set(start.limit, [...(byVersion.get(start.limit) ?? []), start]);
+      }
+      changes += Math.max(0, byVersion.size - 1);
+      for (const [limit, starts] of byVersion) expect(excessOf(starts, limit).worst! <= 0n).toBe(true);
+    }),
+    { numRuns },
+  );
+  expect(changes).toBeGreaterThan(numRuns / 2);
+});
+
+it('keeps the bound of the largest version for all but what was promised ahead of a change', () => {
+  let promised = 0;
+  fc.assert(
+    fc.property(versions, operations(FORWARD), (versions, operations) => {
+      const starts = play(versions, operations);
+      promised += starts.filter((start) => start.promised).length;
+      const limits = versions.map(([limit]) => limit!);
+      const kept = starts.filter((start) => !start.promised);
+      expect(excessOverLargest(kept, limits) <= 0n).toBe(true);
+    }),
+    { numRuns },
+  );
+  expect(promised).toBeGreaterThan(numRuns / 2);
+});
+
+it('keeps the bound of the first version for all grants if the limit is only ever lowered', () => {
+  fc.assert(
+    fc.property(versions, operations(FORWARD), (versions, operations) => {
+      const falling = [...versions].sort(([a], [b]) => (faster(a!, b!) ? -1 : faster(b!, a!) ? 1 : 0));
+      const starts = play(falling, operations);
+      expect(
+        excessOverLargest(
+          starts,
+          falling.map(([limit]) => limit!),
+        ) <= 0n,
+      ).toBe(true);
+    }),
+    { numRuns },
+  );
+});
+
+// https://github.com/resilience4j/resilience4j/issues/1073: there, a new limit counted from the next period on.
+it('adds what was promised ahead to the bound when a rate is raised, and no more', () => {
+  const terms: Terms = {
+    maxWaitUs: Number.MAX_SAFE_INTEGER,
+    maxSlotUs: 0,
+    slots: 'keyed',
+    returning: false,
+    patienceUs: 0,
+  };
+  const buckets = new Map<string, Bucket>();
+  const nowUs = 1_000_000;
+  const reserve = ([limit]: Limits) => {
+    const verdict = acquire(buckets, [{ limit: limit!, bucket: 'calls', cost: 1 }], terms, nowUs, 0);
+    return verdict.granted ? verdict.receipt.startUs : Number.NaN;
+  };
+  const slow = parseLimits({ calls: perSecond(1, { burst: 1 }) });
+  const fast = parseLimits({ calls: perSecond(10, { burst: 1 }) });
+  // One now, ten at 2 s, 3 s, … 11 s; then 90 more, one each 100 ms from 2.1 s to 11 s, while the ten start as well.
+  const promised = Array.from({ length: 11 }, () => reserve(slow)).slice(1);
+  const added = Array.from({ length: 90 }, () => reserve(fast));
+  expect([added.at(0), added.at(-1)]).toEqual([2_100_000, 11_000_000]);
+  expect(promised).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((second) => second * 1_000_000));
+  const seconds = 8.9;
+  expect(added.length).toBe(1 + 10 * seconds);
+  expect(promised.filter((atUs) => atUs >= 2_100_000).length).toBe(9);
+});

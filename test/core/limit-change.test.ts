@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { acquire, type Terms } from '../../src/core/decide.ts';
+import type { Bucket } from '../../src/core/gcra.ts';
+import { type LimitOptions, perMinute, perSecond } from '../../src/core/limit.ts';
+import { limitOf, S, ZERO_US } from './support/desk.ts';
+
+const NOW_OR_NEVER: Terms = { maxWaitUs: 0, maxSlotUs: 0, slots: 'keyed', returning: false, patienceUs: 0 };
+
+/** A limit whose numbers may be changed while its bucket lives, as a store with a newer configuration has it. */
+function changeable() {
+  const buckets = new Map<string, Bucket>();
+  return (options: LimitOptions, atUs: number, cost = 1, terms: Partial<Terms> = {}) =>
+    acquire(
+      buckets,
+      [{ limit: limitOf(options), bucket: 'calls', cost }],
+      { ...NOW_OR_NEVER, ...terms },
+      ZERO_US + atUs,
+      0,
+    );
+}
+
+// https://github.com/resilience4j/resilience4j/issues/1073: a new limit counted from the next period on.
+describe('a limit that is changed', () => {
+  it('to a faster one is in force at the next decision', () => {
+    const ask = changeable();
+    ask(perMinute(1, { burst: 1 }), 0);
+    expect(ask(perMinute(1, { burst: 1 }), 0)).toMatchObject({ granted: false, waitUs: 60 * S });
+    expect(ask(perSecond(10, { burst: 1 }), 0)).toMatchObject({ granted: false, waitUs: 0.1 * S });
+  });
+
+  it('to a slower one is in force at the next decision, and what was used stays used', () => {
+    const ask = changeable();
+    ask(perSecond(10, { burst: 5 }), 0, 5);
+    // Five tokens are owed; one more fits when four of them... of a burst of five, one is paid.
+    expect(ask(perMinute(1, { burst: 5 }), 0)).toMatchObject({ granted: false, waitUs: 60 * S });
+  });
+
+  it('to a smaller burst makes wait until the debt fits it', () => {
+    const ask = changeable();
+    ask(perSecond(10, { burst: 50 }), 0, 50);
+    expect(ask(perSecond(10, { burst: 2 }), 0)).toMatchObject({ granted: false, waitUs: 4.9 * S });
+  });
+
+  it('to a larger burst has the difference at once', () => {
+    const ask = changeable();
+    ask(perSecond(10, { burst: 5 }), 0, 5);
+    expect(ask(perSecond(10, { burst: 20 }), 0, 15).granted).toBe(true);
+    expect(ask(perSecond(10, { burst: 20 }), 0)).toMatchObject({ granted: false, waitUs: 0.1 * S });
+  });
+
+  it('and back again costs a unit or two, not a token', () => {
+    const ask = changeable();
+    const [even, odd] = [perSecond(10, { burst: 100 }), perSecond(7, { burst: 100 })];
+    for (let n = 0; n < 20; n++) ask(n % 2 ? odd : even, 0);
+    const verdict = ask(even, 0, 81);
+    expect(verdict.granted).toBe(false);
+    expect(verdict.waitUs).toBeLessThanOrEqual(100_000 + 40);
+  });
+});

@@ -1,0 +1,98 @@
+import {
+  acquire,
+  cancel,
+  force,
+  peek,
+  type Receipt,
+  type Terms,
+  type Verdict,
+} from '../../../src/core/decide.ts';
+import type { Bucket } from '../../../src/core/gcra.ts';
+import {
+  type LimitOptions,
+  type Limits,
+  type LimitsOptions,
+  parseLimits,
+  type RateLimit,
+} from '../../../src/core/limit.ts';
+import { type Cost, type Keys, legsOf } from '../../../src/core/request.ts';
+
+/** A second, in microseconds. Times in these tests are microseconds from the desk's own zero unless their name says else. */
+export const S = 1_000_000;
+
+/** So that no time of a test is 0 on the store's clock, where 0 stands for "none". */
+export const ZERO_US = 1_700_000_000_000_000;
+
+export const limitOf = (options: LimitOptions): RateLimit => parseLimits({ calls: options })[0]!;
+
+export interface Asking extends Partial<Terms> {
+  readonly cost?: Cost;
+  readonly keys?: Keys;
+}
+
+/** The decisions of one governor on a clock given with each call, and nothing else: no store, no waiting. */
+export class Desk {
+  readonly buckets = new Map<string, Bucket>();
+  readonly limits: Limits;
+  readonly #coldAtUs: number;
+
+  constructor(limits: LimitsOptions, coldAtUs?: number) {
+    this.limits = parseLimits(limits);
+    this.#coldAtUs = coldAtUs === undefined ? 0 : ZERO_US + coldAtUs;
+  }
+
+  /** By default: now or not at all, and no slot. */
+  ask(atUs: number, { cost = 1, keys, ...terms }: Asking = {}): Verdict {
+    const all = {
+      maxWaitUs: 0,
+      maxSlotUs: 0,
+      slots: 'keyed',
+      returning: false,
+      patienceUs: 1_000_000,
+    } as const;
+    return acquire(
+      this.buckets,
+      legsOf(this.limits, cost, keys),
+      { ...all, ...terms },
+      ZERO_US + atUs,
+      this.#coldAtUs,
+    );
+  }
+
+  /** Whether it is granted at once. */
+  allows(atUs: number, asking?: Asking): boolean {
+    return this.ask(atUs, asking).granted;
+  }
+
+  /** Reserves, however long the wait. @throws if it is refused. */
+  reserve(atUs: number, asking: Asking = {}): { startUs: number; receipt: Receipt } {
+    const verdict = this.ask(atUs, { maxWaitUs: Number.MAX_SAFE_INTEGER, ...asking });
+    if (!verdict.granted) throw new Error(`refused by ${verdict.limit.name}: ${verdict.reason}`);
+    return { startUs: verdict.receipt.startUs - ZERO_US, receipt: verdict.receipt };
+  }
+
+  /** Asks for a slot in the line. @returns when it is. @throws if there was none. */
+  defer(atUs: number, asking: Asking = {}): number {
+    const verdict = this.ask(atUs, { maxSlotUs: Number.MAX_SAFE_INTEGER, ...asking });
+    if (verdict.granted || !verdict.slotted) throw new Error('got no slot');
+    return atUs + verdict.waitUs;
+  }
+
+  cancel(atUs: number, receipt: Receipt): boolean {
+    return cancel(this.buckets, receipt, ZERO_US + atUs);
+  }
+
+  force(atUs: number, { cost = 1, keys }: Asking = {}): boolean {
+    return force(this.buckets, legsOf(this.limits, cost, keys), ZERO_US + atUs, this.#coldAtUs);
+  }
+
+  peek(atUs: number, { cost = 1, keys }: Asking = {}) {
+    return peek(this.buckets, legsOf(this.limits, cost, keys), ZERO_US + atUs, this.#coldAtUs);
+  }
+
+  /** When the line of a bucket ends; undefined if there is none. */
+  lineEnd(bucket: string): number | undefined {
+    const lineUs = this.buckets.get(bucket)?.lineUs ?? 0;
+    return lineUs === 0 ? undefined : lineUs - ZERO_US;
+  }
+}

@@ -1,0 +1,51 @@
+import type { RateLimit } from '../../../src/core/limit.ts';
+
+/** One grant as an auditor sees it: when the work was allowed to start, and what it cost. */
+export interface Start {
+  readonly atUs: number;
+  readonly cost: number;
+}
+
+/** How far the fullest interval is over the bound, in units of 1/`periodUs` token; 0n meets it exactly. */
+export interface Excess {
+  /** Over all intervals, those of length zero included. Null if nothing started. */
+  readonly worst: bigint | null;
+  /** Over those intervals only that begin at one instant and end at a later one. */
+  readonly worstSpanning: bigint | null;
+}
+
+/**
+ * The guarantee, checked without a float: for every interval, cost × periodUs − burst × periodUs − rate × length.
+ *
+ * Only intervals that begin and end at a start need looking at, as any other holds the same cost in more time. For those from the
+ * start `i` to the start `j` the excess is `through(j) − before(i)`, where both are running sums less what has drained;
+ * the lowest `before` so far therefore gives the worst interval that ends at `j`.
+ */
+export function excess(starts: readonly Start[], rate: bigint, periodUs: bigint, burst: bigint): Excess {
+  const inOrder = [...starts].sort((a, b) => a.atUs - b.atUs);
+  let total = 0n;
+  let lowest: bigint | null = null;
+  let lowestEarlier: bigint | null = null;
+  let lastUs: number | null = null;
+  let worst: bigint | null = null;
+  let worstSpanning: bigint | null = null;
+  for (const { atUs, cost } of inOrder) {
+    if (atUs !== lastUs) lowestEarlier = lowest;
+    lastUs = atUs;
+    const drained = rate * BigInt(atUs);
+    lowest = least(lowest, total * periodUs - drained);
+    total += BigInt(cost);
+    const through = total * periodUs - drained - burst * periodUs;
+    worst = most(worst, through - lowest);
+    if (lowestEarlier !== null) worstSpanning = most(worstSpanning, through - lowestEarlier);
+  }
+  return { worst, worstSpanning };
+}
+
+export const excessOf = (starts: readonly Start[], { rate, periodUs, burst }: RateLimit): Excess =>
+  excess(starts, BigInt(rate), BigInt(periodUs), BigInt(burst));
+
+export const most = (a: bigint | null, b: bigint | null): bigint | null =>
+  a === null ? b : b === null || a > b ? a : b;
+
+const least = (a: bigint | null, b: bigint): bigint => (a === null || b < a ? b : a);
