@@ -47,7 +47,7 @@ local coldAt = tonumber(config[3]) or 0
 --- @include "peek"
 
 -- The clock was wrong when this was written, and has been put right: buckets would stay empty until it gets there.
-if coldAt - now > MAX_CLOCK_STEP_US then
+if coldAt - now > MAX_COLD_AHEAD_US then
   coldAt = now
   redis.call('HSET', KEYS[1], 'coldAt', whole(now))
 end

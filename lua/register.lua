@@ -8,11 +8,13 @@
   ARGV[2]  version the caller knew last; 0: none
   ARGV[3]  created the caller knew last (µs); 0: the caller has just started
   ARGV[4]  1: a governor that is written for the first time starts with empty buckets
+  ARGV[5]  µs of the server's clock until which the caller holds grants that it was given ahead; 0: none
   Reply    { version, created, limits } in force, as text
   Time     the server's TIME, in microseconds
 
-  Absent   It is written. If the caller knew it before, the store has lost its data, and buckets start empty: what was
-           granted just before the loss is not granted again.
+  Absent   It is written. If the caller knew it before, the store has lost its data. Buckets then are empty until what was
+           promised before the loss has started: until the caller's own last start, and for a second in any case, since
+           other processes hold grants too (as long as that by default). So nothing is granted twice.
   Present  A caller that has just started brings its limits: the latest start wins. One that was running takes over
            what is there, so that two versions of a program side by side do not change it to and fro.
 ]]
@@ -20,12 +22,18 @@
 --- @include "clock"
 local key, limits = KEYS[1], ARGV[1]
 local knownVersion, knownCreated = tonumber(ARGV[2]), tonumber(ARGV[3])
-local startsEmpty = ARGV[4] == '1'
+local startsEmpty, promised = ARGV[4] == '1', tonumber(ARGV[5])
 local now = nowUs()
+local HELD_BY_OTHERS_US, MAX_COLD_AHEAD_US = 1000000, 60000000
 
 local stored = redis.call('HMGET', key, 'version', 'created', 'coldAt', 'limits')
 local version, created = tonumber(stored[1]), tonumber(stored[2])
 local coldAt = tonumber(stored[3]) or 0
+
+-- Until when buckets are empty if the store lost its data before `writtenAt`.
+local function coldAfterLoss(writtenAt)
+  return math.min(math.max(writtenAt + HELD_BY_OTHERS_US, promised), now + MAX_COLD_AHEAD_US)
+end
 
 local function write(text)
   redis.call(
@@ -48,7 +56,7 @@ end
 
 if not (version and created and stored[4]) then
   version, created = knownVersion + 1, now
-  coldAt = (startsEmpty or knownCreated > 0) and now or 0
+  coldAt = knownCreated > 0 and coldAfterLoss(now) or startsEmpty and now or 0
   return write(limits)
 end
 
@@ -63,9 +71,8 @@ if knownCreated == 0 then
   return write(limits)
 end
 
--- Another caller, which did not know, wrote it anew after the store had lost its data. Whatever was granted before the
--- loss has been granted before `created`, so buckets that count as empty then give nothing twice.
-if knownCreated ~= created and coldAt < created then
-  redis.call('HSET', key, 'coldAt', whole(created))
+-- Another caller wrote it anew after the loss, who could not know what this one holds, or that there was a loss.
+if knownCreated ~= created and coldAt < coldAfterLoss(created) then
+  redis.call('HSET', key, 'coldAt', whole(coldAfterLoss(created)))
 end
 return { whole(version), whole(created), stored[4] }

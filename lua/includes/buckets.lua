@@ -1,7 +1,7 @@
 --[[
   The buckets of this call: each is read once, brought to `now`, and written once at the end if it has changed.
 
-  A bucket without state is full, or was empty at `coldAt`. A missing field has its default, so that a state written by
+  A bucket without state is full, or empty at `coldAt`, which may lie ahead. A missing field has its default, so that a state written by
   another version of this script, or by hand, is no error. Reads `input`, `now`, `coldAt`, `version`.
 ]]
 --- @include "numbers"
@@ -21,8 +21,8 @@ local function loadBucket(key, rate, unit, burst, attribute)
   local bucket = {
     key = key, rate = rate, unit = unit, capacity = burst * unit, attribute = attribute,
     exists = exists, changed = false, joined = false, hadLine = line > 0, newlyRefused = 0,
-    debt = tonumber(stored[1]) or (cold and burst * unit or 0),
-    at = tonumber(stored[2]) or (cold and coldAt or now),
+    debt = tonumber(stored[1]) or (cold and min(MAX_DEBT, burst * unit + max(0, coldAt - now) * rate) or 0),
+    at = tonumber(stored[2]) or (cold and min(coldAt, now) or now),
     line = line, open = 0, granted = tonumber(stored[4]) or 0, refused = tonumber(stored[5]) or 0,
   }
   local storedRate, storedUnit = tonumber(stored[6]) or rate, tonumber(stored[7]) or unit

@@ -4,6 +4,7 @@
 ]]
 local MAX_DEBT = 4503599627370496 -- 2^52
 local MAX_CLOCK_STEP_US = 1000000
+local MAX_COLD_AHEAD_US = 60000000
 
 local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
 

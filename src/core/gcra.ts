@@ -29,21 +29,19 @@ export const MAX_CLOCK_STEP_US = 1_000_000;
 export const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs;
 export const costUnits = (limit: RateLimit, cost: number): number => cost * limit.periodUs;
 
+/** A cold start lies no further ahead than this; a time that does was written by a clock that was wrong. */
+export const MAX_COLD_AHEAD_US = 60_000_000;
+
 /**
- * The bucket of a limit that has no state. That is a full one, unless all buckets are known to have been empty at
- * `coldAtUs` (a cold start was asked for, or the store lost its data).
+ * The bucket of a limit that has no state. That is a full one, unless all buckets are known to be empty at `coldAtUs`:
+ * a cold start was asked for, or the store lost its data. Then it may lie ahead, after what was promised before the loss.
  */
 export function blank(limit: RateLimit, nowUs: number, coldAtUs: number): Bucket {
-  const cold = coldAtUs > 0;
-  return {
-    debt: cold ? capacityUnits(limit) : 0,
-    atUs: cold ? coldAtUs : nowUs,
-    lineUs: 0,
-    granted: 0,
-    refused: 0,
-    rate: limit.rate,
-    periodUs: limit.periodUs,
-  };
+  const state = { lineUs: 0, granted: 0, refused: 0, rate: limit.rate, periodUs: limit.periodUs };
+  if (coldAtUs === 0) return { debt: 0, atUs: nowUs, ...state };
+  const aheadUs = Math.max(0, coldAtUs - nowUs);
+  const debt = Math.min(MAX_DEBT_UNITS, capacityUnits(limit) + aheadUs * limit.rate);
+  return { debt, atUs: coldAtUs - aheadUs, ...state };
 }
 
 /**

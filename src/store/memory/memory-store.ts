@@ -64,6 +64,7 @@ export class MemoryStore implements Store {
   }
 
   async limits(): Promise<Limits> {
+    this.#assertOpen();
     return this.config.limits;
   }
 

@@ -41,8 +41,10 @@ export class RedisStore implements Store {
     this.#config = new SharedConfig(config, client);
   }
 
-  acquire(request: Request, terms: Terms): Promise<Verdict> {
-    return this.#ask(acquire(request, terms));
+  async acquire(request: Request, terms: Terms): Promise<Verdict> {
+    const verdict = await this.#ask(acquire(request, terms));
+    if (verdict.granted && verdict.waitUs > 0) this.#config.promised(verdict.receipt.startUs);
+    return verdict;
   }
 
   force(request: Request): Promise<boolean> {

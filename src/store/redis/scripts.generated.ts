@@ -8,7 +8,7 @@ export interface Script {
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '8555b471ffb7c87f4a414749efe2547a608a6662',
+  sha1: '1ce9059ffbb845f58be63c796b7dc743edef64f9',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -48,6 +48,7 @@ local now = nowUs()
 local coldAt = tonumber(config[3]) or 0
 local MAX_DEBT = 4503599627370496 -- 2^52
 local MAX_CLOCK_STEP_US = 1000000
+local MAX_COLD_AHEAD_US = 60000000
 local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
 local function convert(debt, fromUnit, toUnit)
   local fraction = fmod(debt, fromUnit)
@@ -117,8 +118,8 @@ local function loadBucket(key, rate, unit, burst, attribute)
   local bucket = {
     key = key, rate = rate, unit = unit, capacity = burst * unit, attribute = attribute,
     exists = exists, changed = false, joined = false, hadLine = line > 0, newlyRefused = 0,
-    debt = tonumber(stored[1]) or (cold and burst * unit or 0),
-    at = tonumber(stored[2]) or (cold and coldAt or now),
+    debt = tonumber(stored[1]) or (cold and min(MAX_DEBT, burst * unit + max(0, coldAt - now) * rate) or 0),
+    at = tonumber(stored[2]) or (cold and min(coldAt, now) or now),
     line = line, open = 0, granted = tonumber(stored[4]) or 0, refused = tonumber(stored[5]) or 0,
   }
   local storedRate, storedUnit = tonumber(stored[6]) or rate, tonumber(stored[7]) or unit
@@ -313,7 +314,7 @@ local function peek(position)
   end
   return last + 2
 end
-if coldAt - now > MAX_CLOCK_STEP_US then
+if coldAt - now > MAX_COLD_AHEAD_US then
   coldAt = now
   redis.call('HSET', KEYS[1], 'coldAt', whole(now))
 end
@@ -341,7 +342,7 @@ return { 0, table.concat(reply, ' ') }
 
 export const registerScript: Script = {
   name: 'register',
-  sha1: '5ca4befb8238dfa04438e86ebab184cbafdfcb47',
+  sha1: '8d40d3741313b1075902ff9b58b9f0de9864b9e1',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -373,11 +374,15 @@ local function expireAfterMs(key, ms)
 end
 local key, limits = KEYS[1], ARGV[1]
 local knownVersion, knownCreated = tonumber(ARGV[2]), tonumber(ARGV[3])
-local startsEmpty = ARGV[4] == '1'
+local startsEmpty, promised = ARGV[4] == '1', tonumber(ARGV[5])
 local now = nowUs()
+local HELD_BY_OTHERS_US, MAX_COLD_AHEAD_US = 1000000, 60000000
 local stored = redis.call('HMGET', key, 'version', 'created', 'coldAt', 'limits')
 local version, created = tonumber(stored[1]), tonumber(stored[2])
 local coldAt = tonumber(stored[3]) or 0
+local function coldAfterLoss(writtenAt)
+  return math.min(math.max(writtenAt + HELD_BY_OTHERS_US, promised), now + MAX_COLD_AHEAD_US)
+end
 local function write(text)
   redis.call(
     'HSET', key, 'version', whole(version), 'created', whole(created), 'coldAt', whole(coldAt),
@@ -395,7 +400,7 @@ local function filled(text)
 end
 if not (version and created and stored[4]) then
   version, created = knownVersion + 1, now
-  coldAt = (startsEmpty or knownCreated > 0) and now or 0
+  coldAt = knownCreated > 0 and coldAfterLoss(now) or startsEmpty and now or 0
   return write(limits)
 end
 if knownCreated == 0 then
@@ -408,8 +413,8 @@ if knownCreated == 0 then
   end
   return write(limits)
 end
-if knownCreated ~= created and coldAt < created then
-  redis.call('HSET', key, 'coldAt', whole(created))
+if knownCreated ~= created and coldAt < coldAfterLoss(created) then
+  redis.call('HSET', key, 'coldAt', whole(coldAfterLoss(created)))
 end
 return { whole(version), whole(created), stored[4] }
 `,

@@ -26,6 +26,7 @@ export class SharedConfig {
   #known: InForce | undefined;
   #outdated = false;
   #asking: Promise<InForce> | undefined;
+  #promisedUntilUs = 0;
 
   constructor(
     private readonly config: Pick<GovernorConfig, 'name' | 'limits' | 'coldStart'>,
@@ -35,6 +36,11 @@ export class SharedConfig {
   /** The limits in force as far as is known; asks the store if they are unknown or outdated. */
   async inForce(): Promise<InForce> {
     return this.#known !== undefined && !this.#outdated ? this.#known : this.refresh();
+  }
+
+  /** A grant was given that starts then: should the store lose its data, nothing may be granted before. */
+  promised(startUs: number): void {
+    if (startUs > this.#promisedUntilUs) this.#promisedUntilUs = startUs;
   }
 
   /** Told by the store that calls under `config` are out of date; ignored if that is known already. */
@@ -63,6 +69,7 @@ export class SharedConfig {
         String(known?.version ?? 0),
         String(known?.created ?? 0),
         this.config.coldStart === 'empty' ? '1' : '0',
+        String(this.#promisedUntilUs),
       ],
     );
     const [version, created, limits] = asTexts(reply);

@@ -91,7 +91,7 @@ const afterUs = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 1, max: 2_500_000 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 3 * DAY_MS * 1_000 }) },
   { weight: 2, arbitrary: fc.integer({ min: -1_000_000, max: -1 }) },
-  { weight: 1, arbitrary: fc.integer({ min: -60_000_000, max: -1_000_001 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -100_000_000, max: -1_000_001 }) },
 );
 
 const batch: fc.Arbitrary<Batch> = fc.record({

@@ -9,7 +9,7 @@ import {
   underLimits,
   type Verdict,
 } from '../../../src/core/decide.ts';
-import { type Bucket, MAX_CLOCK_STEP_US } from '../../../src/core/gcra.ts';
+import { type Bucket, MAX_COLD_AHEAD_US } from '../../../src/core/gcra.ts';
 import type { Limits } from '../../../src/core/limit.ts';
 import { legsOf } from '../../../src/core/request.ts';
 import type { Request } from '../../../src/core/store.ts';
@@ -44,7 +44,7 @@ export class Model {
 
   /** A call comes in. A time that a wrong clock wrote is put right with the clock. */
   begin(nowUs: number): void {
-    if (this.#coldAtUs - nowUs > MAX_CLOCK_STEP_US) this.#coldAtUs = nowUs;
+    if (this.#coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.#coldAtUs = nowUs;
   }
 
   /** A process with other limits starts. Slower limits must not find buckets empty that had filled since a cold start. */

@@ -1,0 +1,52 @@
+import type { Redis } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import type { ColdStart } from '../../../src/core/governor-options.ts';
+import { parseGovernorOptions } from '../../../src/core/governor-options.ts';
+import type { LimitsOptions } from '../../../src/core/limit.ts';
+import { type CreateGovernorOptions, createGovernor } from '../../../src/create-governor.ts';
+import { type RedisConnection, redisClient } from '../../../src/store/redis/connection.ts';
+import { RedisStore } from '../../../src/store/redis/redis-store.ts';
+
+interface StoreOptions {
+  readonly name: string;
+  readonly limits: LimitsOptions;
+  readonly coldStart?: ColdStart;
+}
+
+/** A Redis store with a connection of its own, closed after the test. */
+export function storeOf(connection: RedisConnection, options: StoreOptions): RedisStore {
+  const store = new RedisStore(parseGovernorOptions(options), redisClient(connection));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** A governor, closed after the test. */
+export function governorOf(options: CreateGovernorOptions) {
+  const governor = createGovernor(options);
+  onTestFinished(() => governor.close());
+  return governor;
+}
+
+/** How often each command was called on this server since the statistics were reset. */
+export async function callsOf(redis: Redis): Promise<Record<string, number>> {
+  const info = await redis.info('commandstats');
+  return Object.fromEntries(
+    [...info.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)].map(([, name, calls]) => [name!, Number(calls)]),
+  );
+}
+
+/** Asks again until `ask` gives something other than undefined; what it throws counts as "not yet". */
+export async function eventually<T>(ask: () => Promise<T | undefined>, withinMs = 10_000): Promise<T> {
+  const deadlineMs = performance.now() + withinMs;
+  let last: unknown;
+  while (performance.now() < deadlineMs) {
+    try {
+      const found = await ask();
+      if (found !== undefined) return found;
+    } catch (error) {
+      last = error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error(`it did not come about within ${withinMs} ms`, { cause: last });
+}
