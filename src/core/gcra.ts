@@ -26,7 +26,7 @@ export interface Bucket {
 /** How far a clock may be behind `atUs` before it counts as corrected rather than as late. */
 export const MAX_CLOCK_STEP_US = 1_000_000;
 
-export const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs;
+const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs;
 export const costUnits = (limit: RateLimit, cost: number): number => cost * limit.periodUs;
 
 /** A cold start lies no further ahead than this; a time that does was written by a clock that was wrong. */

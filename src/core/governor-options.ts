@@ -34,7 +34,7 @@ export interface GovernorConfig {
   readonly graceMs: number;
 }
 
-export const GOVERNOR_DEFAULTS = { coldStart: 'full', maxWaiters: 10_000, graceMs: 100 } as const;
+const GOVERNOR_DEFAULTS = { coldStart: 'full', maxWaiters: 10_000, graceMs: 100 } as const;
 
 const NAMES = ['name', 'limits', 'coldStart', 'maxWaiters', 'graceMs'];
 

@@ -18,7 +18,7 @@ import type { RateLimit } from './limit.ts';
 export const LINE_GRACE_US = 1_000_000;
 
 /** No line reaches further ahead than this (ten years), so that its end stays an exact number. */
-export const MAX_LINE_AHEAD_US = 315_360_000_000_000;
+const MAX_LINE_AHEAD_US = 315_360_000_000_000;
 
 /** Forgets the line of `before` in its drained form `bucket`, if the work in it is not coming or is due. */
 export function forgetLine(before: Bucket, bucket: Bucket): void {

@@ -40,7 +40,7 @@ describe('in any second', () => {
     expect(most(starts, 30 * S)).toBe(34);
     // With the burst that is the default, one more than the rate at most.
     const even = poll(new Desk({ calls: { rate: 17, periodMs: 30_000 } }), 0, 300 * S, 10_000);
-    expect(most(even, 30 * S)).toBe(18);
+    expect(most(even, 30 * S)).toBeLessThanOrEqual(18);
   });
 });
 
@@ -130,7 +130,7 @@ describe('under a backlog', () => {
   ])('of %s, each starts at its time, to the microsecond, for years', (_, options, everySeconds) => {
     const desk = new Desk({ calls: { ...options, burst: 2 } });
     desk.ask(0, { cost: 2 });
-    // Until the twentieth would be ten years away, each is asked for at its time and a microsecond before.
+    // A thousand of them, or ten years' worth; each is asked for at its time and a microsecond before.
     const count = Math.min(1_000, Math.floor((10 * 366 * 86_400) / everySeconds));
     for (let n = 1; n <= count; n++) {
       const dueUs = Math.ceil(Math.round(n * everySeconds * S * 1_000) / 1_000);

@@ -107,6 +107,7 @@ describe('waitUs', () => {
     expect(waitUs(bucket(debt, S), TEN, cost)).toBe(wait);
   });
 
+  // https://github.com/resilience4j/resilience4j/issues/822: rounded down, concurrent reservations let more through.
   it('is rounded up where a microsecond drains more than one unit', () => {
     const seven = limitOf({ rate: 7, periodMs: 0.001, burst: 1 });
     expect(seven).toMatchObject({ rate: 7, periodUs: 1 });

@@ -31,7 +31,7 @@ describe('a limit that is changed', () => {
   it('to a slower one is in force at the next decision, and what was used stays used', () => {
     const ask = changeable();
     ask(perSecond(10, { burst: 5 }), 0, 5);
-    // Five tokens are owed; one more fits when four of them... of a burst of five, one is paid.
+    // Five tokens are owed. One more fits into a burst of five when one of them is paid, at the new rate.
     expect(ask(perMinute(1, { burst: 5 }), 0)).toMatchObject({ granted: false, waitUs: 60 * S });
   });
 

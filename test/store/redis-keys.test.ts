@@ -5,7 +5,7 @@ import { type LimitsOptions, perHour, perSecond } from '../../src/core/limit.ts'
 import { redisClient } from '../../src/store/redis/connection.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { connect, keysOf, keysWithoutTtl, redisUrl, startRedis, uniqueName } from '../support/redis.ts';
-import { callsOf, eventually, governorOf, storeOf } from './support/stores.ts';
+import { callsOf, eventually, governorOf, ownServer, storeOf } from './support/stores.ts';
 import { AT_ONCE, OR_SLOT, WHENEVER } from './support/terms.ts';
 
 const redis = connect();
@@ -150,8 +150,7 @@ describe('HGETALL', () => {
 
 describe('keys', () => {
   test('each that a script touches is declared, and all of a governor share one hash tag', async () => {
-    const server = await startRedis();
-    const admin = connect({}, server.url);
+    const { url, admin } = await ownServer();
     const monitor = await admin.monitor();
     onTestFinished(() => monitor.disconnect());
     const declared = new Set<string>();
@@ -170,7 +169,7 @@ describe('keys', () => {
       ended ||= command.toLowerCase() === 'echo' && second === 'end';
     });
     const name = uniqueName('keys');
-    await everyOperation(storeOf(server.url, { name, limits }));
+    await everyOperation(storeOf(url, { name, limits }));
     await admin.echo('end');
     await eventually(async () => (ended ? true : undefined));
     expect(undeclared).toEqual([]);
@@ -258,11 +257,10 @@ describe('group commit', () => {
 
   /** A governor that has started, on a server with no other traffic. */
   async function quietServer() {
-    const server = await startRedis();
-    const admin = connect({}, server.url);
+    const { url, admin } = await ownServer();
     const governor = governorOf({
       name: uniqueName('group'),
-      connection: server.url,
+      connection: url,
       limits: { calls: perHour(1, { burst: 400 }) },
     });
     await governor.allow();

@@ -115,4 +115,17 @@ describe('processes with different limits', () => {
     await redis.hset(`flyball:{${name}}:config`, { limits: '[{"kind":"future"}]', version: 2 });
     await expect(store.acquire(one, AT_ONCE)).rejects.toThrow(/cannot read: \[{"kind":"future"}\]/);
   });
+
+  test.for(['full', 'empty'] as const)(
+    'limits that were damaged are replaced by the next process that starts (cold start: %s)',
+    async (coldStart) => {
+      const name = uniqueName('limits');
+      const limits = { calls: perHour(1, { burst: 2 }) };
+      await storeOf(redisUrl(), { name, limits, coldStart }).limits();
+      for (const damaged of ['rubbish', '[{}]', '{}', '']) {
+        await redis.hset(`flyball:{${name}}:config`, 'limits', damaged);
+        expect(await storeOf(redisUrl(), { name, limits, coldStart }).limits()).toMatchObject([{ burst: 2 }]);
+      }
+    },
+  );
 });

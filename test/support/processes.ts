@@ -6,7 +6,7 @@ import { watch } from '../../scripts/redis/watchdog.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-export interface Exit {
+interface Exit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }

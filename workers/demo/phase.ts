@@ -7,7 +7,7 @@ import { orAbort, type PhasePlan, type Stage } from './stage.ts';
 import { KILL_LOCK_MS, untilDone } from './until-done.ts';
 
 /** The time in which jobs were added, on the wall clock. */
-export interface Offered {
+interface Offered {
   readonly startedAtMs: number;
   readonly endedAtMs: number;
 }

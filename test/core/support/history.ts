@@ -60,7 +60,7 @@ const burst = fc.oneof(
 );
 
 /** One limit within what validation lets through: from a thousandth per day to a thousand million per second. */
-export const limitOptions = fc
+const limitOptions = fc
   .record({ rate, periodMs, burst, by: fc.constantFrom(undefined, undefined, 'shop', 'user') })
   .map(({ burst, by, ...speed }) => {
     // The largest bucket that is exact at this speed, as validation has it; bursts above it are cut to it.

@@ -6,6 +6,7 @@ import type { LimitsOptions } from '../../../src/core/limit.ts';
 import { type CreateGovernorOptions, createGovernor } from '../../../src/create-governor.ts';
 import { type RedisConnection, redisClient } from '../../../src/store/redis/connection.ts';
 import { RedisStore } from '../../../src/store/redis/redis-store.ts';
+import { connect, startRedis } from '../../support/redis.ts';
 
 interface StoreOptions {
   readonly name: string;
@@ -25,6 +26,23 @@ export function governorOf(options: CreateGovernorOptions) {
   const governor = createGovernor(options);
   onTestFinished(() => governor.close());
   return governor;
+}
+
+/**
+ * A server of the test's own and a client to look at it with, both ended with the test.
+ *
+ * @param port - Give the old one to bring a server back at the same address.
+ */
+export async function ownServer(port?: number) {
+  const server = await startRedis([], port);
+  const admin = connect({}, server.url);
+  // Whoever stops the server means to.
+  admin.on('error', () => {});
+  onTestFinished(async () => {
+    admin.disconnect();
+    await server.stop();
+  });
+  return { url: server.url, port: server.port, admin, stop: () => server.stop() };
 }
 
 /** How often each command was called on this server since the statistics were reset. */

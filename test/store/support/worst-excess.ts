@@ -1,3 +1,5 @@
+import { parseLimits, type RateLimitOptions } from '../../../src/core/limit.ts';
+
 /** Tokens granted at a moment. */
 export interface Start {
   readonly atUs: number;
@@ -6,20 +8,19 @@ export interface Start {
 
 /**
  * The largest value, over all intervals from one start to another, of granted − burst − rate × length, in tokens: the
- * promise is that it is never above 0.
- *
- * @param ratePerUs - Tokens per microsecond.
+ * promise is that it is never above 0. Reckoned in whole units, so that a grant at the last moment is not above it.
  */
-export function worstExcess(starts: readonly Start[], burst: number, ratePerUs: number): number {
+export function worstExcess(starts: readonly Start[], limit: RateLimitOptions): number {
+  const { rate, periodUs, burst } = parseLimits({ limit })[0]!;
   const sorted = [...starts].sort((a, b) => a.atUs - b.atUs);
   let worst = Number.NEGATIVE_INFINITY;
   // The most that any interval which ends here has above what drained during it.
   let level = 0;
   let lastUs = sorted[0]?.atUs ?? 0;
   for (const { atUs, cost } of sorted) {
-    level = Math.max(0, level - (atUs - lastUs) * ratePerUs) + cost;
+    level = Math.max(0, level - (atUs - lastUs) * rate) + cost * periodUs;
     lastUs = atUs;
-    worst = Math.max(worst, level - burst);
+    worst = Math.max(worst, level - burst * periodUs);
   }
-  return worst;
+  return worst / periodUs;
 }
