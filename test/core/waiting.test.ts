@@ -253,6 +253,19 @@ describe('a process that was blocked', () => {
     expect(await governor.peek()).toMatchObject([{ granted: 1 + granted }]);
   });
 
+  it('need not stand in line again: who has lost his start comes back, and is not new', async () => {
+    const { governor, clock } = governed({ shop: perSecond(10, { burst: 1, by: 'shop' }) });
+    await governor.allow(acme);
+    const { starts, done } = startsOf(clock, [0], () => governor.wait(acme));
+    await clock.advance(0);
+    for (let n = 0; n < 5; n++) await governor.reserveN(1, { ...acme, maxWaitMs: 0, slots: 'keyed' });
+    expect(await governor.peek(acme)).toMatchObject([{ lineMs: 700 }]);
+    clock.block(250);
+    await clock.advance(0);
+    await done;
+    expect(at(starts)).toEqual([250]);
+  });
+
   it('is late by the governor’s own graceMs', async () => {
     const { governor, clock } = governed({ calls: perSecond(10, { burst: 1 }) }, { graceMs: 1_000 });
     await governor.wait();

@@ -6,6 +6,7 @@ import {
 } from '../../core/errors.ts';
 import type { Cost, Keys } from '../../core/request.ts';
 import { Admission, CLOSING } from './admission.ts';
+import { Arrivals } from './arrivals.ts';
 import { Feed } from './feed.ts';
 import { Fetching } from './fetching.ts';
 import { asError, unrecoverable } from './job-errors.ts';
@@ -27,7 +28,7 @@ export class Governing<J extends Job> {
   readonly #counters = newCounters();
   #worker: Worker | undefined;
   #fetching: Fetching | undefined;
-  #arrivals = 0;
+  readonly #arrivals = new Arrivals();
   #lastStoreErrorMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly govern: Govern<J>) {
@@ -88,7 +89,7 @@ export class Governing<J extends Job> {
   }
 
   async #admit(job: J, token: string | undefined, signal: AbortSignal | undefined): Promise<boolean> {
-    const arrival = this.#arrivals++;
+    const arrival = await this.#arrivals.next(job);
     try {
       const reason = this.govern.bypass(job);
       const cost = this.govern.cost(job);

@@ -4,28 +4,31 @@ import { addJobs, Bench, countsOf, sleep, until } from './bench.ts';
 
 const dry: CreateGovernorOptions['limits'] = { calls: perHour(1, { burst: 1 }) };
 
-describe('close()', () => {
+describe.concurrent('close()', () => {
   // https://github.com/taskforcesh/bullmq/issues/4163: jobs that threw DelayedError kept close() from ending.
-  test.for([1, 50])('ends at once over a dry bucket, every job still there (concurrency %i)', async (concurrency, context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const governor = bench.governor(dry);
-    await governor.allow();
-    await addJobs(queue, 1_000);
-    const worker = bench.worker(queue, { governor }, { concurrency });
-    await until(() => worker.governing.gate === 'closed', 'the gate closed');
+  test.for([1, 50])(
+    'ends at once over a dry bucket, every job still there (concurrency %i)',
+    async (concurrency, context) => {
+      const bench = new Bench(context);
+      const queue = bench.queue();
+      const governor = bench.governor(dry);
+      await governor.allow();
+      await addJobs(queue, 1_000);
+      const worker = bench.worker(queue, { governor }, { concurrency });
+      await until(() => worker.governing.gate === 'closed', 'the gate closed');
 
-    const calledMs = performance.now();
-    await worker.close();
-    expect(performance.now() - calledMs).toBeLessThan(1_000);
+      const calledMs = performance.now();
+      await worker.close();
+      expect(performance.now() - calledMs).toBeLessThan(1_000);
 
-    expect(await countsOf(queue)).toEqual({ waiting: 1_000 });
-    const jobs = await queue.getWaiting(0, -1);
-    expect(jobs.filter((job) => job.attemptsMade > 0)).toEqual([]);
-    expect(bench.starts).toEqual([]);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
-  });
+      expect(await countsOf(queue)).toEqual({ waiting: 1_000 });
+      const jobs = await queue.getWaiting(0, -1);
+      expect(jobs.filter((job) => job.attemptsMade > 0)).toEqual([]);
+      expect(bench.starts).toEqual([]);
+      expect(bench.failed).toEqual([]);
+      expect(bench.errors).toEqual([]);
+    },
+  );
 
   test('is quick over a closed key with 1,000 jobs of it, every job still there', async (context) => {
     const bench = new Bench(context);
@@ -64,7 +67,9 @@ describe('close()', () => {
     const started = bench.starts.length;
     expect(await countsOf(queue)).toEqual({ completed: started, waiting: 50 - started });
     const waiting = await queue.getWaiting(0, -1);
-    expect(waiting.map((job) => job.data.n)).toEqual(Array.from({ length: 50 - started }, (_, n) => n + started));
+    expect(waiting.map((job) => job.data.n)).toEqual(
+      Array.from({ length: 50 - started }, (_, n) => n + started),
+    );
     expect(waiting.filter((job) => job.attemptsMade > 0)).toEqual([]);
     // Four reservations reached 800 ms ahead; with them handed back, the next token is at most one away.
     const [calls] = await governor.peek();

@@ -1,27 +1,43 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import type { Queue } from 'bullmq';
 import { perSecond } from 'flyball';
+import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, excessOver, inversions, sleep, startsPerJob, until, untilCompleted } from './bench.ts';
+import { addJobs, Bench, countsOf, expectBound, inversions, sleep, until, untilCompleted } from './bench.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-describe('order under a governor-wide limit', () => {
+/**
+ * Jobs that are held at the same time start by timers of their own, within milliseconds of each other: two neighbours may
+ * change places. Scrambled, 200 jobs have about a hundred inversions.
+ */
+const A_FEW = 10;
+
+describe.concurrent('order under a governor-wide limit', () => {
   // https://github.com/OptimalBits/bull/issues/1053 and https://github.com/taskforcesh/bullmq/issues/1302: 200 ordered
   // jobs under a limit came out in random order.
-  test('is kept: 200 jobs through one worker, no inversion', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
-    await addJobs(queue, 200);
-    bench.worker(queue, { governor }, { concurrency: 20 });
-    await untilCompleted(queue, 200);
+  test.for([
+    { concurrency: 1, most: 0 },
+    { concurrency: 20, most: A_FEW },
+  ])(
+    'is kept: 200 jobs through one worker of concurrency $concurrency, at most $most inversions',
+    async ({ concurrency, most }, context) => {
+      const bench = new Bench(context);
+      const queue = bench.queue();
+      const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
+      await addJobs(queue, 200);
+      bench.worker(queue, { governor }, { concurrency });
+      await untilCompleted(queue, 200);
 
-    expect(inversions(bench.starts.map(({ data }) => data.n))).toBe(0);
-    expect(bench.starts.length).toBe(200);
-    expect(excessOver(bench.starts, 100, 5)).toBeLessThanOrEqual(1);
-  });
+      const found = inversions(bench.starts.map(({ data }) => data.n));
+      await context.annotate(`${found} inversions`);
+      expect(found).toBeLessThanOrEqual(most);
+      expect(bench.starts.length).toBe(200);
+      expectBound(bench.starts, 100, 5);
+    },
+  );
 
   // https://github.com/taskforcesh/bullmq/issues/1915 and https://github.com/taskforcesh/bullmq/issues/1929: what was
   // refused came back scrambled.
@@ -33,17 +49,18 @@ describe('order under a governor-wide limit', () => {
     const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
     await addJobs(queue, 200, { opts });
-    const worker = bench.worker(queue, { governor }, { concurrency: 20 });
+    const worker = bench.worker(queue, { governor, maxHoldMs: 300 }, { concurrency: 20 });
     // Someone else's calls, as often as it takes for the worker to refuse what it has fetched.
     for (const started of [20, 80, 140]) {
       await until(() => bench.starts.length >= started, `${started} starts`);
-      await governor.forceN(5);
-      for (let n = 0; n < 30; n++) await governor.forceN(5);
+      for (let n = 0; n < 10; n++) await governor.forceN(5);
     }
     await untilCompleted(queue, 200);
 
     expect(worker.governing.returned).toBeGreaterThan(0);
-    expect(inversions(bench.starts.map(({ data }) => data.n))).toBe(0);
+    const found = inversions(bench.starts.map(({ data }) => data.n));
+    await context.annotate(`${found} inversions`);
+    expect(found).toBeLessThanOrEqual(A_FEW);
     expect(bench.starts.length).toBe(200);
     expect(bench.failed).toEqual([]);
   });
@@ -67,9 +84,23 @@ describe('order under a governor-wide limit', () => {
     await context.annotate(`urgent jobs started after ${lateMs.map(Math.round).join(', ')} ms`);
     expect(Math.max(...lateMs)).toBeLessThanOrEqual(1_200);
     const backlog = bench.startsOf('job').map(({ data }) => data.n);
-    expect(inversions(backlog)).toBe(0);
+    expect(inversions(backlog)).toBeLessThanOrEqual(A_FEW);
   });
 });
+
+/** Makes copies of one job, since adding so many takes BullMQ ten seconds. */
+async function fillWith(queue: Queue, connection: Redis, count: number): Promise<void> {
+  const { id } = await queue.add('job', { n: 0 }, { removeOnComplete: true });
+  const copy = `
+    for n = ARGV[2] + 1, ARGV[3] do
+      redis.call('COPY', KEYS[1] .. ARGV[1], KEYS[1] .. 'copy-' .. n)
+      redis.call('LPUSH', KEYS[1] .. 'wait', 'copy-' .. n)
+    end`;
+  for (let from = 1; from < count; from += 10_000) {
+    const to = Math.min(count, from + 10_000);
+    await connection.eval(copy, 1, queue.toKey(''), id!, from, to);
+  }
+}
 
 describe('a long backlog', () => {
   // https://github.com/OptimalBits/bull/issues/1110: with 100,000s waiting, the worker stopped and memory grew.
@@ -78,7 +109,7 @@ describe('a long backlog', () => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
-    await addJobs(queue, 100_000, { opts: { removeOnComplete: true } });
+    await fillWith(queue, bench.connection, 100_000);
     const worker = bench.worker(queue, { governor }, { concurrency: 50 });
     await until(() => bench.starts.length >= 25, 'a steady state');
     collectGarbage();
@@ -86,7 +117,7 @@ describe('a long backlog', () => {
 
     const parked: number[] = [];
     const active: number[] = [];
-    const untilMs = performance.now() + 4_000;
+    const untilMs = performance.now() + 3_000;
     const seen = bench.starts.length;
     while (performance.now() < untilMs) {
       const counts = await queue.getJobCounts('delayed', 'active');
@@ -100,8 +131,8 @@ describe('a long backlog', () => {
     await context.annotate(`heap grew by ${grownMb.toFixed(1)} MB; at most ${Math.max(...active)} active`);
 
     expect(Math.max(...parked)).toBe(0);
-    expect(started).toBeGreaterThanOrEqual(50 * 4 * 0.95);
-    expect(started).toBeLessThanOrEqual(50 * 4 * 1.05 + 5);
+    expect(started).toBeGreaterThanOrEqual(50 * 3 * 0.95);
+    expect(started).toBeLessThanOrEqual(50 * 3 * 1.05 + 5);
     expect(grownMb).toBeLessThan(5);
     expect(worker.governing.deferrals).toBe(0);
     await worker.close();

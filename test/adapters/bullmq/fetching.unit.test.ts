@@ -1,0 +1,322 @@
+import { EventEmitter } from 'node:events';
+import type { Worker } from 'bullmq';
+import { FakeClock } from 'flyball/testing';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { Feed } from '../../../src/adapters/bullmq/feed.ts';
+import { Fetching } from '../../../src/adapters/bullmq/fetching.ts';
+
+const MAX_HOLD_MS = 1_000;
+
+/** What of BullMQ's Worker the gate takes hold of; records what it was told. */
+class FakeWorker extends EventEmitter {
+  readonly calls: string[] = [];
+  #concurrency: number;
+  #paused = false;
+  #running = true;
+  #ends: (() => void)[] = [];
+
+  constructor(concurrency: number) {
+    super();
+    this.#concurrency = concurrency;
+  }
+
+  get concurrency(): number {
+    return this.#concurrency;
+  }
+
+  set concurrency(value: number) {
+    if (!(value >= 1)) throw new Error('concurrency must be a finite number greater than 0');
+    this.#concurrency = value;
+  }
+
+  async pause(doNotWaitActive?: boolean): Promise<void> {
+    this.calls.push(`pause(${doNotWaitActive ?? ''})`);
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#running = false;
+    for (const end of this.#ends.splice(0)) end();
+    this.emit('paused');
+  }
+
+  async resume(): Promise<void> {
+    this.calls.push('resume()');
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#running = true;
+    void this.run();
+    this.emit('resumed');
+  }
+
+  isPaused(): boolean {
+    return this.#paused;
+  }
+
+  isRunning(): boolean {
+    return this.#running;
+  }
+
+  run(): Promise<void> {
+    return new Promise((resolve) => this.#ends.push(resolve));
+  }
+}
+
+describe('Fetching', () => {
+  let clock: FakeClock;
+  let worker: FakeWorker;
+  let feed: Feed;
+  let fetching: Fetching;
+  let waitMs: number | Error;
+  let peeks: number;
+  let events: string[];
+  /** What BullMQ's class has, past what the user sees. */
+  const actual = () => Reflect.get(FakeWorker.prototype, 'concurrency', worker) as number;
+  const paused = () => Reflect.apply(FakeWorker.prototype.isPaused, worker, []) as boolean;
+
+  beforeEach(() => {
+    clock = new FakeClock();
+    worker = new FakeWorker(10);
+    feed = new Feed(10, MAX_HOLD_MS);
+    waitMs = 0;
+    peeks = 0;
+    events = [];
+    const longestWaitMs = async () => {
+      peeks += 1;
+      if (waitMs instanceof Error) throw waitMs;
+      return waitMs;
+    };
+    fetching = new Fetching(worker as unknown as Worker, feed, clock, MAX_HOLD_MS, longestWaitMs);
+    for (const event of ['paused', 'resumed', 'drained', 'error']) worker.on(event, () => events.push(event));
+  });
+
+  function close(ms: number): void {
+    feed.arrived();
+    fetching.fetched();
+    waitMs = ms;
+    feed.refused();
+    fetching.apply(ms);
+    feed.left();
+    fetching.apply();
+  }
+
+  test('lowers what BullMQ fetches and leaves what the user reads', () => {
+    expect(worker.concurrency).toBe(10);
+    expect(actual()).toBe(1);
+    worker.concurrency = 25;
+    expect(worker.concurrency).toBe(25);
+    expect(actual()).toBe(1);
+    worker.concurrency = 1;
+    for (let n = 0; n < 5; n++) {
+      feed.arrived();
+      feed.started();
+      fetching.apply();
+    }
+    expect(actual()).toBe(1);
+  });
+
+  test('refuses a concurrency that BullMQ refuses, with BullMQ’s words, and keeps the one before', () => {
+    expect(() => {
+      worker.concurrency = 0;
+    }).toThrow('concurrency must be a finite number greater than 0');
+    expect(worker.concurrency).toBe(10);
+  });
+
+  test('raises what BullMQ fetches with the jobs that run, up to the user’s', () => {
+    for (let n = 1; n <= 12; n++) {
+      feed.arrived();
+      feed.started();
+      fetching.apply();
+      expect(actual()).toBe(Math.min(10, n + 1));
+    }
+  });
+
+  test('wakes the loop when free slots stay empty, ever more seldom, unseen by the user', async () => {
+    feed.arrived();
+    feed.started();
+    fetching.fetched();
+    await clock.advance(29);
+    expect(worker.calls).toEqual([]);
+    await clock.advance(2);
+    expect(worker.calls).toEqual(['pause(true)', 'resume()']);
+    await clock.advance(10_000);
+    const wakes = worker.calls.length / 2;
+    // 30, 60, 120, … up to 1,000 ms: some 15 in ten seconds, and not 300.
+    expect(wakes).toBeGreaterThanOrEqual(10);
+    expect(wakes).toBeLessThanOrEqual(16);
+    expect(events).toEqual([]);
+    expect(worker.isPaused()).toBe(false);
+  });
+
+  test('wakes quickly again after a job came', async () => {
+    feed.arrived();
+    feed.started();
+    fetching.fetched();
+    await clock.advance(20_000);
+    worker.calls.length = 0;
+    feed.arrived();
+    feed.started();
+    fetching.fetched();
+    await clock.advance(1_100);
+    expect(worker.calls.length / 2).toBeGreaterThanOrEqual(4);
+  });
+
+  test('lets the loop sleep when nothing waits, when all slots are in use, and when it has no job to wait for', async () => {
+    await clock.advance(5_000);
+    expect(worker.calls).toEqual([]);
+    feed.arrived();
+    fetching.fetched();
+    await clock.advance(5_000);
+    expect(worker.calls).toEqual([]);
+    feed.started();
+    fetching.fetched();
+    worker.emit('drained');
+    await clock.advance(5_000);
+    expect(worker.calls).toEqual([]);
+  });
+
+  test('does not wake a worker that the user has paused', async () => {
+    feed.arrived();
+    feed.started();
+    fetching.fetched();
+    await worker.pause(true);
+    worker.calls.length = 0;
+    await clock.advance(5_000);
+    expect(worker.calls).toEqual([]);
+  });
+
+  test('fetches nothing while the gate is closed, and opens it when the wait has fallen under half of what is held', async () => {
+    close(5_000);
+    expect(fetching.open).toBe(false);
+    expect(paused()).toBe(true);
+    await clock.advance(3_900);
+    expect(fetching.open).toBe(false);
+    // What was asked about has drained meanwhile.
+    waitMs = 400;
+    await clock.advance(1_200);
+    expect(fetching.open).toBe(true);
+    expect(paused()).toBe(false);
+    expect(feed.open).toBe(true);
+    expect(events).toEqual([]);
+  });
+
+  test('asks again while the wait is long, at no more than a few a second', async () => {
+    close(2_000);
+    waitMs = 60_000;
+    await clock.advance(10_000);
+    expect(fetching.open).toBe(false);
+    expect(peeks).toBeGreaterThanOrEqual(1);
+    expect(peeks).toBeLessThanOrEqual(30);
+  });
+
+  test('opens within some two seconds of a limit that was raised', async () => {
+    close(3_600_000);
+    await clock.advance(60_000);
+    expect(fetching.open).toBe(false);
+    waitMs = 0;
+    await clock.advance(2_000);
+    expect(fetching.open).toBe(true);
+  });
+
+  test('stays closed while the store does not answer, and opens by itself when it does', async () => {
+    close(100);
+    waitMs = new Error('connection lost');
+    await clock.advance(30_000);
+    expect(fetching.open).toBe(false);
+    expect(peeks).toBeLessThanOrEqual(60);
+    waitMs = 0;
+    await clock.advance(3_000);
+    expect(fetching.open).toBe(true);
+    expect(events).toEqual([]);
+  });
+
+  test('a closed gate is not a pause of the user’s: isPaused(), isRunning() and the events say so', async () => {
+    close(3_000);
+    expect(worker.isPaused()).toBe(false);
+    expect(worker.isRunning()).toBe(true);
+    await clock.advance(100);
+    expect(events).toEqual([]);
+  });
+
+  test('the user’s pause holds while the gate is closed and after it opens', async () => {
+    close(1_000);
+    await worker.pause(true);
+    expect(worker.isPaused()).toBe(true);
+    expect(events).toEqual(['paused']);
+    waitMs = 0;
+    await clock.advance(5_000);
+    expect(paused()).toBe(true);
+    expect(worker.isPaused()).toBe(true);
+    await worker.resume();
+    expect(paused()).toBe(false);
+    expect(worker.isPaused()).toBe(false);
+    expect(events).toEqual(['paused', 'resumed']);
+  });
+
+  test('the user’s resume does not open a closed gate', async () => {
+    await worker.pause();
+    close(10_000);
+    await worker.resume();
+    expect(worker.isPaused()).toBe(false);
+    expect(paused()).toBe(true);
+    expect(events).toEqual(['paused', 'resumed']);
+    waitMs = 0;
+    await clock.advance(11_000);
+    expect(paused()).toBe(false);
+    expect(events).toEqual(['paused', 'resumed']);
+  });
+
+  test('a pause that waits for active jobs is asked of BullMQ, which would ignore it while the gate has it paused', async () => {
+    close(1_000);
+    worker.calls.length = 0;
+    await worker.pause();
+    expect(worker.calls).toEqual(['resume()', 'pause()']);
+    expect(events).toEqual(['paused']);
+  });
+
+  test('who awaits run() is not told that the worker has ended while the gate is closed', async () => {
+    let ended = false;
+    const running = worker.run().then(() => {
+      ended = true;
+    });
+    close(1_000);
+    await clock.advance(10);
+    expect(ended).toBe(false);
+    waitMs = 0;
+    await clock.advance(2_000);
+    expect(fetching.open).toBe(true);
+    expect(ended).toBe(false);
+    await worker.pause();
+    await running;
+    expect(ended).toBe(true);
+  });
+
+  test('ended, it leaves no timer behind, and run() ends', async () => {
+    const running = worker.run();
+    close(5_000);
+    fetching.end();
+    await running;
+    expect(fetching.open).toBe(true);
+    expect(clock.pending).toBe(0);
+    await clock.advance(60_000);
+    expect(peeks).toBe(0);
+    fetching.apply();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('a version of BullMQ whose concurrency cannot be set is refused by name', () => {
+    class Old extends EventEmitter {
+      readonly concurrency = 1;
+      pause() {}
+      resume() {}
+      isRunning() {
+        return true;
+      }
+      isPaused() {
+        return false;
+      }
+      run() {}
+    }
+    expect(
+      () => new Fetching(new Old() as unknown as Worker, feed, clock, MAX_HOLD_MS, async () => 0),
+    ).toThrow(/no settable Worker#concurrency.*5\.76\.11/);
+  });
+});

@@ -1,0 +1,106 @@
+import { type Job, Worker } from 'bullmq';
+import { perSecond } from 'flyball';
+import { governed } from 'flyball/bullmq';
+import { describe, expect, test } from 'vitest';
+import {
+  addJobs,
+  Bench,
+  countsOf,
+  expectBound,
+  inversions,
+  startsPerJob,
+  until,
+  untilCompleted,
+} from './bench.ts';
+
+describe.concurrent('governed()', () => {
+  test('with attach() governs a Worker that was made elsewhere, as GovernedWorker does', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
+    const processor = governed(governor, bench.recorded(), { cost: (job: Job) => job.data.cost });
+    const worker = new Worker(queue.name, processor, {
+      connection: bench.connection,
+      concurrency: 10,
+      drainDelay: 1,
+    });
+    processor.attach(worker);
+    bench.watch(worker);
+    await addJobs(queue, 60, { data: { cost: 2 } });
+    await untilCompleted(queue, 60);
+
+    const { mean } = await startsPerJob(queue);
+    expect(mean).toBeLessThanOrEqual(1.05);
+    expect(processor.governing.granted).toBe(60);
+    expect(processor.governing.deferrals).toBe(0);
+    const weighted = bench.starts.map(({ atMs }) => ({ atMs, cost: 2 }));
+    expectBound(weighted, 50, 5);
+    const seconds = (bench.starts.at(-1)!.atMs - bench.starts[0]!.atMs) / 1_000;
+    expect((120 - 5) / seconds).toBeGreaterThanOrEqual(50 * 0.95);
+    expect(worker.concurrency).toBe(10);
+  });
+
+  test('without attach() governs too: what a governor-wide limit refuses gets slots of its own', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
+    const processor = governed(governor, bench.recorded(), { maxHoldMs: 200 });
+    const worker = new Worker(queue.name, processor, {
+      connection: bench.connection,
+      concurrency: 20,
+      drainDelay: 1,
+    });
+    bench.watch(worker);
+    await addJobs(queue, 60);
+    await untilCompleted(queue, 60);
+
+    const order = bench.starts.map(({ data }) => data.n);
+    const { mean, max } = await startsPerJob(queue);
+    const seconds = (bench.starts.at(-1)!.atMs - bench.starts[0]!.atMs) / 1_000;
+    await context.annotate(
+      `${(59 / seconds).toFixed(1)}/s of 20/s; ${mean.toFixed(2)} starts a job, at most ${max}; ${inversions(order)} inversions`,
+    );
+    expect(processor.governing.deferrals).toBeGreaterThan(0);
+    expectBound(bench.starts, 20, 1);
+    expect(59 / seconds).toBeGreaterThanOrEqual(20 * 0.9);
+    expect(max).toBeLessThanOrEqual(4);
+    expect(new Set(order).size).toBe(60);
+    expect(bench.failed).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+
+  test('attached once: a second worker is refused', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(20) });
+    const processor = governed(governor, bench.recorded());
+    const workers = [1, 2].map(
+      () =>
+        new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1, autorun: false }),
+    );
+    for (const worker of workers) bench.watch(worker);
+    processor.attach(workers[0]!);
+    expect(() => processor.attach(workers[1]!)).toThrow(/attached to a worker already/);
+    expect(await countsOf(queue)).toEqual({});
+  });
+
+  test('may be attached to a worker that runs already', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
+    const processor = governed(governor, bench.recorded());
+    const worker = new Worker(queue.name, processor, {
+      connection: bench.connection,
+      concurrency: 8,
+      drainDelay: 1,
+    });
+    bench.watch(worker);
+    await addJobs(queue, 40);
+    await until(() => bench.starts.length >= 5, 'some jobs done');
+    processor.attach(worker);
+    await untilCompleted(queue, 40);
+    expect(bench.starts.length).toBe(40);
+    expectBound(bench.starts, 20, 1);
+    expect(bench.errors).toEqual([]);
+  });
+});

@@ -1,0 +1,82 @@
+import { fileURLToPath } from 'node:url';
+import type { Processor } from 'bullmq';
+import { isInvalidOptionError, perHour, perSecond } from 'flyball';
+import { GovernedWorker, governed } from 'flyball/bullmq';
+import { describe, expect, test } from 'vitest';
+import { addJobs, Bench, countsOf, until, untilCompleted } from './bench.ts';
+
+const file = new URL('./sandboxed-processor.mjs', import.meta.url);
+
+describe.concurrent('a sandboxed processor', () => {
+  test.for([
+    { what: 'path', processor: fileURLToPath(file), useWorkerThreads: false },
+    { what: 'URL', processor: file, useWorkerThreads: false },
+    { what: 'path, in worker threads', processor: fileURLToPath(file), useWorkerThreads: true },
+  ])('is governed by GovernedWorker: $what', async ({ processor, useWorkerThreads }, context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
+    const worker = new GovernedWorker(queue.name, processor, {
+      connection: bench.connection,
+      drainDelay: 1,
+      concurrency: 4,
+      useWorkerThreads,
+      govern: { governor },
+    });
+    bench.watch(worker);
+    await addJobs(queue, 16);
+    await untilCompleted(queue, 16);
+
+    const jobs = await queue.getCompleted(0, -1);
+    const results = jobs.map((job) => job.returnvalue as { pid: number; n: number; atMs: number });
+    expect(new Set(results.map(({ n }) => n)).size).toBe(16);
+    expect(results.every(({ pid }) => (pid === process.pid) === useWorkerThreads)).toBe(true);
+    expect(worker.governing.granted).toBe(16);
+    // 15 intervals of 50 ms; the first starts of the sandboxes are slow, so only the whole can be told.
+    const times = results.map(({ atMs }) => atMs);
+    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThanOrEqual(500);
+  });
+
+  test('is not handed a job that is refused', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ shop: perHour(1, { burst: 1, by: 'shop' }) });
+    await governor.allow({ keys: { shop: 'acme' } });
+    const worker = new GovernedWorker(queue.name, fileURLToPath(file), {
+      connection: bench.connection,
+      drainDelay: 1,
+      govern: { governor, keys: { shop: 'acme' } },
+    });
+    bench.watch(worker);
+    await addJobs(queue, 3);
+    await until(() => worker.governing.deferrals === 3, 'all jobs put aside');
+    expect(await countsOf(queue)).toEqual({ delayed: 3 });
+    expect(bench.failed).toEqual([]);
+  });
+
+  test('is refused by governed(), which says what to use instead', (context) => {
+    const bench = new Bench(context);
+    const governor = bench.governor({ calls: perSecond(1) });
+    let thrown: unknown;
+    try {
+      governed(governor, fileURLToPath(file) as unknown as Processor);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(isInvalidOptionError(thrown)).toBe(true);
+    expect((thrown as Error).message).toMatch(
+      /processor: expected a function; for a sandboxed processor use GovernedWorker/,
+    );
+  });
+
+  test('is what GovernedWorker asks for if it is given nothing', (context) => {
+    const bench = new Bench(context);
+    const governor = bench.governor({ calls: perSecond(1) });
+    const make = () =>
+      new GovernedWorker('never', undefined as unknown as string, {
+        connection: bench.connection,
+        govern: { governor },
+      });
+    expect(make).toThrow(/processor: expected a function, or the path or URL of a sandboxed one/);
+  });
+});

@@ -1,0 +1,131 @@
+import { QueueEvents } from 'bullmq';
+import { isStoreUnavailableError, perHour, perSecond } from 'flyball';
+import { describe, expect, test } from 'vitest';
+import { connect, startRedis } from '../../support/redis.ts';
+import { addJobs, Bench, countsOf, expectBound, sleep, until, untilCompleted } from './bench.ts';
+
+describe.concurrent('while the governor’s store is away', () => {
+  test('no job is lost, failed or run ungoverned, and work goes on by itself', async (context) => {
+    const bench = new Bench(context);
+    const store = await startRedis();
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
+    const workers = [1, 2].map(() => bench.worker(queue, { governor }, { concurrency: 10 }));
+    const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
+    context.onTestFinished(() => events.close());
+    const told: string[] = [];
+    events.on('failed', () => told.push('failed'));
+    events.on('stalled', () => told.push('stalled'));
+    await addJobs(queue, 300);
+    await until(() => bench.starts.length >= 100, 'a steady state');
+
+    await store.stop();
+    const goneMs = performance.now();
+    await sleep(2_000);
+    const ungoverned = bench.starts.filter(({ atMs }) => atMs > goneMs + 1_100);
+    expect(ungoverned).toEqual([]);
+    expect(bench.starts.length).toBeLessThan(290);
+    await startRedis([], store.port);
+    const backMs = performance.now();
+    await until(() => bench.starts.at(-1)!.atMs > backMs, 'work goes on', 5_000);
+    await untilCompleted(queue, 300);
+
+    expect(bench.starts.length).toBe(300);
+    expect(new Set(bench.starts.map(({ id }) => id)).size).toBe(300);
+    expect(await countsOf(queue)).toEqual({ completed: 300 });
+    const jobs = await queue.getCompleted(0, -1);
+    expect(jobs.filter((job) => job.attemptsMade !== 1)).toEqual([]);
+    expect(told).toEqual([]);
+    expect(bench.failed).toEqual([]);
+    expectBound(bench.starts, 100, 5);
+    // One line per worker and interval, not one per job.
+    expect(bench.errors.every(isStoreUnavailableError)).toBe(true);
+    expect(bench.errors.length).toBeGreaterThanOrEqual(1);
+    expect(bench.errors.length).toBeLessThanOrEqual(2);
+    expect(workers.every((worker) => worker.governing.failed === 0)).toBe(true);
+  });
+
+  test('a worker that is started meanwhile waits for it, and closes at once if asked to', async (context) => {
+    const bench = new Bench(context);
+    const store = await startRedis();
+    await store.stop();
+    const queue = bench.queue();
+    await addJobs(queue, 20);
+    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
+    const worker = bench.worker(queue, { governor }, { concurrency: 5 });
+    await until(() => worker.governing.gate === 'closed', 'the gate closed');
+    await sleep(200);
+    const calledMs = performance.now();
+    await worker.close();
+    expect(performance.now() - calledMs).toBeLessThan(1_000);
+    expect(await countsOf(queue)).toEqual({ waiting: 20 });
+
+    const again = bench.worker(queue, { governor }, { concurrency: 5 });
+    await until(() => again.governing.gate === 'closed', 'the gate closed');
+    await startRedis([], store.port);
+    await untilCompleted(queue, 20);
+    expect(bench.starts.length).toBe(20);
+    expect(bench.failed).toEqual([]);
+  });
+
+  test('without attach() jobs are put aside, not failed', async (context) => {
+    const bench = new Bench(context);
+    const { Worker } = await import('bullmq');
+    const { governed } = await import('flyball/bullmq');
+    const store = await startRedis();
+    await store.stop();
+    const queue = bench.queue();
+    await addJobs(queue, 10);
+    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
+    const processor = governed(governor, bench.recorded());
+    bench.watch(
+      new Worker(queue.name, processor, { connection: bench.connection, concurrency: 5, drainDelay: 1 }),
+    );
+    await until(() => processor.governing.deferrals >= 10, 'all jobs put aside');
+    await startRedis([], store.port);
+    await untilCompleted(queue, 10);
+    expect(bench.starts.length).toBe(10);
+    expect(bench.failed).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+
+  test('a governor that was closed under its worker leaves every job in the queue', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
+    await addJobs(queue, 100);
+    const worker = bench.worker(queue, { governor }, { concurrency: 5 });
+    await until(() => bench.starts.length >= 10, 'some jobs done');
+    await governor.close();
+    await until(() => worker.governing.gate === 'closed', 'the gate closed');
+    await sleep(300);
+    const started = bench.starts.length;
+    expect(await countsOf(queue)).toEqual({ completed: started, waiting: 100 - started });
+    expect(bench.failed).toEqual([]);
+    await worker.close();
+  });
+});
+
+// https://github.com/ixti/sidekiq-throttled/issues/36: hundreds of jobs at 10 an hour were taken and put back each second.
+test.concurrent('300 jobs that are parked for hours cost the server next to nothing', async (context) => {
+  const server = await startRedis();
+  const connection = connect({ maxRetriesPerRequest: null }, server.url);
+  const bench = new Bench(context, connection);
+  const queue = bench.queue();
+  const governor = bench.governor(
+    { shop: perHour(10, { burst: 1, by: 'shop' }) },
+    { connection: server.url },
+  );
+  await addJobs(queue, 300);
+  const worker = bench.worker(queue, { governor, keys: { shop: 'acme' } }, { concurrency: 10 });
+  await until(async () => (await queue.getDelayedCount()) === 299, 'all but one put aside');
+  const commands = async () =>
+    Number(/total_commands_processed:(\d+)/.exec(await connection.info('stats'))![1]);
+  await sleep(300);
+  const before = await commands();
+  await sleep(3_000);
+  const perJobAndMinute = (((await commands()) - before) * 20) / 299;
+  await context.annotate(`${perJobAndMinute.toFixed(2)} commands per parked job and minute`);
+  expect(perJobAndMinute).toBeLessThan(10);
+  expect(worker.governing.deferrals).toBeLessThanOrEqual(2 * 299);
+});
