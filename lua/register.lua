@@ -44,10 +44,16 @@ local function write(text)
 end
 
 -- Whether all buckets without state have filled since `coldAt`, under the limits so far: if they have, slower limits
--- must not find them empty again.
+-- must not find them empty again. Limits that can't be read say nothing, and are replaced.
 local function filled(text)
-  for _, limit in ipairs(cjson.decode(text)) do
-    if coldAt + math.ceil(limit.burst * limit.periodUs / limit.rate) > now then
+  local readable, known = pcall(cjson.decode, text)
+  if not readable or type(known) ~= 'table' then
+    return false
+  end
+  for _, limit in ipairs(known) do
+    local of = type(limit) == 'table' and limit or {}
+    local burst, unit, rate = tonumber(of.burst), tonumber(of.periodUs), tonumber(of.rate)
+    if not (burst and unit and rate) or coldAt + math.ceil(burst * unit / rate) > now then
       return false
     end
   end

@@ -5,7 +5,7 @@ import { governed, outcome } from './support/governed.ts';
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
 
 describe('a signal that aborts', () => {
-  // https://github.com/xanzy/go-gitlab/pull/1837: a wait whose context was cancelled already took a token all the same.
+  // https://github.com/songzhibin97/gkit/pull/134: a wait whose context was cancelled already took a token all the same.
   it('before the call takes nothing', async () => {
     const { governor, store } = governed({ calls: perSecond(10, { burst: 1 }) });
     const reason = new Error('not any more');

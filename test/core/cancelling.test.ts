@@ -42,7 +42,7 @@ describe('of several reservations', () => {
     expect(calls.reserve(0).startUs).toBe(0.5 * S);
   });
 
-  // https://github.com/songzhibin97/gkit/pull/134: the second of two cancels restored a slot that had been given up.
+  // https://github.com/mvanhorn/cli-printing-press/pull/4441: the second of two cancels restored a slot given up before.
   it('one that was granted after a cancel keeps its start when an older one is cancelled', () => {
     const calls = desk();
     calls.reserve(0);

@@ -186,6 +186,15 @@ describe('what a bucket holds', () => {
     expect(remainingTokens(drained(blank(TEN, 9 * S, 9 * S - 250_000), TEN, 9 * S), TEN)).toBe(2);
     expect(remainingTokens(drained(blank(TEN, 9 * S, 1 * S), TEN, 9 * S), TEN)).toBe(4);
   });
+
+  it('is less than nothing before a cold start that lies ahead: it begins to fill then, and not before', () => {
+    const cold = (nowUs: number) => drained(blank(TEN, nowUs, 9 * S), TEN, nowUs);
+    expect(waitUs(cold(7 * S), TEN, 1)).toBe(2 * S + 100_000);
+    expect(waitUs(cold(9 * S), TEN, 1)).toBe(100_000);
+    expect(waitUs(cold(9 * S + 100_000), TEN, 1)).toBe(0);
+    // Further ahead than a debt can say, it is the most that one can.
+    expect(blank(limitOf(perSecond(30_000_000)), 1, 2 ** 52).debt).toBe(MAX_DEBT_UNITS);
+  });
 });
 
 describe('withinHorizon', () => {

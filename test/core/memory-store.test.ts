@@ -1,20 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { perHour, perSecond } from '../../src/core/limit.ts';
+import { perSecond } from '../../src/core/limit.ts';
 import { governed } from './support/governed.ts';
 
 const keys = (shop: string) => ({ keys: { shop } });
 
 // https://github.com/sidekiq/sidekiq/issues/2607, https://github.com/redisson/redisson/issues/4007: a limiter per user leaked.
 describe('buckets in memory', () => {
-  it('vanish once they have been full for a second, while others are in use', async () => {
-    const { governor, clock, store } = governed({ shop: perSecond(10, { burst: 5, by: 'shop' }) });
-    for (let n = 0; n < 1_000; n++) await governor.allow(keys(`shop-${n}`));
-    expect(store.size).toBe(1_000);
-    await clock.advance(1_101);
-    for (let n = 0; n < 400; n++) await governor.allow(keys('busy'));
-    expect(store.size).toBe(1);
-  });
-
   it('stay few under a stream of keys that never return, however many limits have keys', async () => {
     const attributes = Array.from({ length: 8 }, (_, index) => `attribute${index}`);
     const { governor, clock, store } = governed(
@@ -28,19 +19,6 @@ describe('buckets in memory', () => {
     }
     // Each call makes 8, and each lives for some 11 calls: a second, and until it is looked at.
     expect(most).toBeLessThan(8 * 40);
-  });
-
-  it('are not made by a look, nor by a request that was refused', async () => {
-    const { governor, store } = governed({
-      all: perHour(1, { burst: 1 }),
-      shop: perSecond(10, { by: 'shop' }),
-    });
-    await governor.allow(keys('first'));
-    for (let n = 0; n < 100; n++) {
-      await governor.peek(keys(`looked-at-${n}`));
-      await governor.allow(keys(`refused-${n}`));
-    }
-    expect(store.size).toBe(2);
   });
 
   it('that vanish and those that stay decide alike', async () => {

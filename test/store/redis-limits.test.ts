@@ -122,7 +122,7 @@ describe('processes with different limits', () => {
       const name = uniqueName('limits');
       const limits = { calls: perHour(1, { burst: 2 }) };
       await storeOf(redisUrl(), { name, limits, coldStart }).limits();
-      for (const damaged of ['rubbish', '[{}]', '{}', '']) {
+      for (const damaged of ['rubbish', '[{}]', '[1]', '{}', '']) {
         await redis.hset(`flyball:{${name}}:config`, 'limits', damaged);
         expect(await storeOf(redisUrl(), { name, limits, coldStart }).limits()).toMatchObject([{ burst: 2 }]);
       }

@@ -342,7 +342,7 @@ return { 0, table.concat(reply, ' ') }
 
 export const registerScript: Script = {
   name: 'register',
-  sha1: '8d40d3741313b1075902ff9b58b9f0de9864b9e1',
+  sha1: 'c77b36eb5d66589f440b5247abd765a16119f2fc',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -391,8 +391,14 @@ local function write(text)
   return { whole(version), whole(created), text }
 end
 local function filled(text)
-  for _, limit in ipairs(cjson.decode(text)) do
-    if coldAt + math.ceil(limit.burst * limit.periodUs / limit.rate) > now then
+  local readable, known = pcall(cjson.decode, text)
+  if not readable or type(known) ~= 'table' then
+    return false
+  end
+  for _, limit in ipairs(known) do
+    local of = type(limit) == 'table' and limit or {}
+    local burst, unit, rate = tonumber(of.burst), tonumber(of.periodUs), tonumber(of.rate)
+    if not (burst and unit and rate) or coldAt + math.ceil(burst * unit / rate) > now then
       return false
     end
   end

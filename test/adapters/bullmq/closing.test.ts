@@ -77,6 +77,31 @@ describe.concurrent('close()', () => {
     expect(calls!.granted).toBe(started);
   });
 
+  test('ends the waits for a slot too: those jobs go back as well', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({
+      calls: perSecond(100, { burst: 10 }),
+      shop: { rate: 1, periodMs: 20_000, burst: 1, by: 'shop' },
+    });
+    for (const shop of ['a', 'b', 'c']) await governor.allow({ keys: { shop } });
+    const worker = bench.worker(
+      queue,
+      { governor, keys: (job) => ({ shop: job.name }), maxHoldMs: 60_000 },
+      { concurrency: 10 },
+    );
+    for (const name of ['a', 'b', 'c']) await queue.add(name, {});
+    await until(() => worker.governing.aside === 3, 'three jobs waiting for their slots');
+
+    const calledMs = performance.now();
+    await worker.close();
+    expect(performance.now() - calledMs).toBeLessThan(1_000);
+    expect(await countsOf(queue)).toEqual({ waiting: 3 });
+    expect((await queue.getWaiting()).map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+    expect(bench.starts).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+
   test('waits for jobs that run, and starts no other', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();

@@ -75,6 +75,8 @@ describe.concurrent('a deferred job', () => {
     expect(bench.starts[1]!.atMs - bench.starts[0]!.atMs).toBeGreaterThanOrEqual(995);
   });
 
+  // https://github.com/activepieces/activepieces/issues/9349: limited jobs were copied to a second queue under the same id,
+  // and lost. Here a job stays where it is.
   test('keeps data, options, attempts, priority, parent and age through ten deferrals', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
