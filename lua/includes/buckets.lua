@@ -1,8 +1,8 @@
 --[[
   The buckets of this call: each is read once, brought to `now`, and written once at the end if it has changed.
 
-  A bucket without state is full, or empty at `coldAt`, which may lie ahead. A missing field has its default, so that a state written by
-  another version of this script, or by hand, is no error. Reads `input`, `now`, `coldAt`, `version`.
+  A bucket without state is full, or empty at `coldAt`, which may lie ahead. A missing field has its default, so that a
+  state written by another version of this script, or by hand, is no error. Reads `input`, `now`, `coldAt`, `version`.
 ]]
 --- @include "numbers"
 --- @include "clock"

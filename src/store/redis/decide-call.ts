@@ -16,7 +16,6 @@ export class DecideCall {
   readonly #limits: number[] = [];
   readonly #operations: number[] = [];
   readonly #buckets = new Map<string, number>();
-  readonly #granted = new Map<string, number>();
   #terms: Terms | undefined;
 
   constructor(
@@ -46,13 +45,6 @@ export class DecideCall {
   peek(legs: readonly Leg[]): void {
     this.#operations.push(PEEK, legs.length);
     this.#legs(legs);
-  }
-
-  /** The total of a leg's bucket; the reply says by how much it differs from what it said before. */
-  granted({ bucket }: Leg, difference: number): number {
-    const total = (this.#granted.get(bucket) ?? 0) + difference;
-    this.#granted.set(bucket, total);
-    return total;
   }
 
   argument(): string {

@@ -1,7 +1,6 @@
 import { StoreUnavailableError } from '../../core/errors.ts';
 
 const SPACE = 32;
-const MINUS = 45;
 const ZERO = 48;
 const NINE = 57;
 
@@ -28,13 +27,6 @@ export class Numbers {
     if (at === this.#at || value > Number.MAX_SAFE_INTEGER) throw malformed(text);
     this.#at = at + 1;
     return value;
-  }
-
-  /** The same, of either sign. */
-  nextSigned(): number {
-    if (this.text.charCodeAt(this.#at) !== MINUS) return this.next();
-    this.#at++;
-    return -this.next();
   }
 
   /** A number that is one of 0 to `count` − 1. */

@@ -4,7 +4,7 @@ import { redisUrl, uniqueName } from '../../support/redis.ts';
 import { addJobs, Bench, countsOf, expectBound, untilCompleted } from './bench.ts';
 
 const RATE = 40;
-const JOBS = 160;
+const JOBS = 110;
 
 // https://github.com/SGrondin/bottleneck/issues/94: what waited for the limiter inside a process was lost with it.
 test('a worker that is killed while it holds jobs: others do all of them, and the limit holds', async (context) => {
