@@ -43,18 +43,31 @@ const rateLimit = (by?: string): fc.Arbitrary<RateLimitOptions> =>
     )
     .map(([rate, burst]) => ({ ...rate, burst, ...(by === undefined ? {} : { by }) }));
 
-// The same names and attributes throughout, so that a request is one under all limits of a history.
+// The same names and attributes throughout, so that a request is one under all limits of a history. The one for all comes
+// before or after those with keys, and now and then is just like them: equal waits must be told apart alike.
 const limits: fc.Arbitrary<LimitsOptions> = fc
   .record(
-    { all: rateLimit(), shop: rateLimit('shop'), user: rateLimit('user'), alsoShop: rateLimit('shop') },
-    { requiredKeys: ['shop', 'user'] },
+    {
+      all: rateLimit(),
+      shop: rateLimit('shop'),
+      user: rateLimit('user'),
+      alsoShop: rateLimit('shop'),
+      allLast: fc.boolean(),
+      alike: fc.boolean(),
+    },
+    { requiredKeys: ['shop', 'user', 'allLast', 'alike'] },
   )
-  .map(({ all, shop, user, alsoShop }) => ({
-    ...(all && { all }),
-    shop,
-    ...(alsoShop && { alsoShop }),
-    user,
-  }));
+  .map(({ all, shop, user, alsoShop, allLast, alike }) => {
+    const { by: _, ...likeShop } = shop;
+    const wide = all && { all: alike ? likeShop : all };
+    return {
+      ...(!allLast && wide),
+      shop,
+      ...(alsoShop && { alsoShop }),
+      user,
+      ...(allLast && wide),
+    };
+  });
 
 const key = fc.constantFrom(undefined, 'a', 'b', 7);
 
@@ -105,3 +118,19 @@ export const histories: fc.Arbitrary<History> = fc.record({
   coldStart: fc.constantFrom('full', 'empty'),
   batches: fc.array(batch, { minLength: 4, maxLength: 16, size: 'max' }),
 });
+
+const now = { maxWaitUs: 0, maxSlotUs: 60_000_000, slots: 'all', returning: false, patienceUs: 0 } as const;
+const acquire = (cost: Request['cost']): Step => ({
+  do: 'acquire',
+  request: { cost, keys: undefined },
+  terms: now,
+});
+const [shopOnly, allOnly] = [acquire({ shop: 1, all: 0 }), acquire({ shop: 0, all: 1 })];
+const oneASecond = { rate: 1, periodMs: 1_000, burst: 1 };
+
+/** What chance does not come upon: two lines of the same length, of which the one for all is named. */
+export const equalLines: History = {
+  limits: { shop: { ...oneASecond, by: 'shop' }, all: oneASecond },
+  coldStart: 'full',
+  batches: [{ afterUs: 0, limits: null, steps: [shopOnly, shopOnly, allOnly, allOnly, acquire(1)] }],
+};
