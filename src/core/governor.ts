@@ -142,6 +142,7 @@ export class Governor {
 
   async #reserve(cost: Cost, options: ReserveOptions): Promise<Reservation | Refusal> {
     const { keys, returning = false } = options;
+    if (typeof returning !== 'boolean') throw new InvalidOptionError('returning', 'true or false', returning);
     const slots = oneOf('slots', options.slots ?? 'none', ['none', 'keyed', 'all']);
     const maxSlotMs = durationMs('maxSlotMs', options.maxSlotMs ?? FOREVER, 0, FOREVER);
     const askedMs = this.clock.monoMs();
@@ -229,7 +230,7 @@ export class Governor {
           patienceMs: Math.min(remainingMs, DEFAULT_PATIENCE_MS),
         });
         if (decision.allowed) {
-          if (decision.startsInMs > 0 && !(await this.#sleepUntilStart(decision, signal))) {
+          if (!(await this.#startMet(decision, signal))) {
             returning = true;
             continue;
           }
@@ -256,7 +257,8 @@ export class Governor {
    * const reply = await governor.run({ cost: 5, maxWaitMs: 2_000 }, () => fetch(url));
    */
   async run<T>(options: WaitOptions & { cost?: Cost }, work: (grant: Grant) => Promise<T> | T): Promise<T> {
-    const { cost = 1, ...waitOptions } = options;
+    if (typeof work !== 'function') throw new InvalidOptionError('work', 'a function', work);
+    const { cost = 1, ...waitOptions } = plainObject('options', options) as typeof options;
     return work(await this.waitN(cost, waitOptions));
   }
 
@@ -320,10 +322,11 @@ export class Governor {
     return this.#store.acquire({ cost, keys }, terms);
   }
 
-  /** Whether the start was met; false if the process woke too late and the reservation is lost. */
-  async #sleepUntilStart(reservation: Reservation, signal: AbortSignal | undefined): Promise<boolean> {
+  /** Whether the start was met; false if the process came to it too late, and the reservation is lost. */
+  async #startMet(reservation: Reservation, signal: AbortSignal | undefined): Promise<boolean> {
     try {
-      return (await this.#waiters.sleep(reservation.startsAtMonoMs, signal)) <= this.graceMs;
+      if (reservation.startsInMs > 0) await this.#waiters.sleep(reservation.startsAtMonoMs, signal);
+      return this.clock.monoMs() - reservation.startsAtMonoMs <= this.graceMs;
     } catch (ended) {
       await reservation.cancel().catch(() => false);
       throw ended;

@@ -71,6 +71,13 @@ function keyValue(attribute: string, value: unknown): string {
 // On the path of every decision, hence by hand rather than through knownNames, which builds lists.
 function checkNames(limits: Limits, cost: Cost, keys: Keys | undefined): void {
   if (typeof cost !== 'number') {
+    if (typeof cost !== 'object' || cost === null) {
+      throw new InvalidOptionError(
+        'cost',
+        'a whole number of tokens, 1 or more, or an object with one per limit',
+        cost,
+      );
+    }
     for (const name in plainObject('cost', cost)) {
       if (!limits.some((limit) => limit.name === name))
         refuseName(

@@ -65,15 +65,22 @@ describe('a cost', () => {
     [undefined, 'undefined'],
     [true, 'true'],
     [5n, '5n'],
-    [[5], '[5]'],
     [() => 5, 'a function'],
-    // An object without names of its own to read would pass for "1 of each".
-    [new Map([['calls', 5]]), '{}'],
-    [new Number(5), '5'],
   ])('that is no number (%s) is refused', (cost, received) => {
     const error = refused(() => legs(cost));
     expect(error).toBeInstanceOf(InvalidOptionError);
-    expect(error.message).toBe(`cost: expected a plain object, received ${received}`);
+    expect(error.message).toBe(
+      `cost: expected a whole number of tokens, 1 or more, or an object with one per limit, received ${received}`,
+    );
+  });
+
+  // An object without names of its own to read would pass for "1 of each".
+  it.each([
+    [[5], '[5]'],
+    [new Map([['calls', 5]]), '{}'],
+    [new Number(5), '5'],
+  ])('that is another kind of object (%s) is refused', (cost, received) => {
+    expect(refused(() => legs(cost)).message).toBe(`cost: expected a plain object, received ${received}`);
   });
 
   it('that is a promise is refused as one, since the await was forgotten', () => {

@@ -80,7 +80,7 @@ export class Admission<J extends Job> {
         ...(keys === undefined ? {} : { keys }),
         maxWaitMs: reach.governorWide || claims ? maxHoldMs : 0,
         slots: this.#worker === undefined ? 'all' : 'keyed',
-        maxSlotMs: takesSlot ? Number.POSITIVE_INFINITY : asideMs,
+        maxSlotMs: takesSlot ? Number.POSITIVE_INFINITY : this.#roomAside ? asideMs : 0,
         returning,
         patienceMs: asideMs,
       });
@@ -107,6 +107,10 @@ export class Admission<J extends Job> {
           this.counters.failed += 1;
           throw new RefusedError(decision.limit, decision.retryAfterMs);
         }
+        if (this.#closing) throw CLOSING;
+        // All jobs meet a limit without keys: to let others pass would help none of them.
+        if (decision.slotted || (!decision.keyed && this.#worker !== undefined))
+          return this.#putAside(decision, asking);
         const awayMs = action === 'requeue' ? await this.refused.requeueMs(job) : undefined;
         if (awayMs !== undefined) return this.defer(asking, awayMs);
         takesSlot = true;
@@ -118,7 +122,7 @@ export class Admission<J extends Job> {
   async #hold(reservation: Reservation, { reach, signal }: Asking<J>): Promise<boolean> {
     const { startsInMs, startsAtMonoMs } = reservation;
     if (this.#closing) {
-      await reservation.cancel();
+      await reservation.cancel().catch(() => false); // lost, never granted twice
       throw CLOSING;
     }
     const keyed = startsInMs > 0 && !reach.governorWide;
@@ -129,11 +133,13 @@ export class Admission<J extends Job> {
       this.#worker?.fetching.apply(nextWaitMs);
     }
     try {
+      const { clock, graceMs } = this.govern.governor;
       if (startsInMs > 0) {
         this.counters.holds += 1;
-        const lateMs = await this.#waiters.sleep(startsAtMonoMs, signal);
-        if (lateMs > this.govern.governor.graceMs) return false;
+        await this.#waiters.sleep(startsAtMonoMs, signal);
       }
+      signal?.throwIfAborted();
+      if (clock.monoMs() - startsAtMonoMs > graceMs) return false;
     } catch (ended) {
       await reservation.cancel().catch(() => false); // lost, never granted twice
       throw ended;

@@ -181,8 +181,11 @@ export class Fetching {
   // BullMQ's loop ends while it is paused and has no jobs, and a new one begins at resume(). Who awaits run() must not
   // take a closed gate for the end of the worker.
   async #runs(run: () => Promise<void>): Promise<void> {
+    const own = this.#silent; // it is resume() that calls, for the gate, and nobody awaits it
+
     this.#loop = run();
     await this.#loop;
+    if (own) return;
     while (this.#gateClosed) {
       await new Promise<void>((resolve) => this.#onOpen.push(resolve));
       await this.#loop;
@@ -198,8 +201,10 @@ export class Fetching {
 
   async #userResumes(): Promise<void> {
     this.#userPaused = false;
-    await this.#resume();
+    const resumed = this.#resume();
+    // In the same turn, or the loop would fetch what the gate is closed for.
     if (this.#gateClosed) this.#toggle(() => this.#pause(true));
+    await resumed;
   }
 
   // Both settle before they first await, so that the events they emit fall into the silence.

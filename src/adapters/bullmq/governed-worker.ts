@@ -1,5 +1,6 @@
 import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq';
 import { InvalidOptionError } from '../../core/errors.ts';
+import { plainObject } from '../../core/options.ts';
 import { type Governed, governed } from './governed.ts';
 import { type GovernOptions, parseGovernOptions } from './options.ts';
 import type { GoverningState } from './state.ts';
@@ -40,7 +41,7 @@ export class GovernedWorker<T = any, R = any, N extends string = string> extends
     processor: string | URL | Processor<T, R, N>,
     options: GovernedWorkerOptions<T, R, N>,
   ) {
-    const { govern, ...workerOptions } = options;
+    const { govern, ...workerOptions } = plainObject('options', options) as unknown as typeof options;
     // Before BullMQ opens connections: a mistake must not leave a worker behind that runs ungoverned.
     parseGovernOptions(govern);
     if (processor === undefined || processor === null) {

@@ -1,7 +1,9 @@
 import type { Job, Worker } from 'bullmq';
 import {
+  InvalidOptionError,
   isCostExceedsBurstError,
   isGovernorClosedError,
+  isInvalidOptionError,
   isStoreUnavailableError,
 } from '../../core/errors.ts';
 import type { Cost, Keys } from '../../core/request.ts';
@@ -91,9 +93,9 @@ export class Governing<J extends Job> {
   async #admit(job: J, token: string | undefined, signal: AbortSignal | undefined): Promise<boolean> {
     const arrival = await this.#arrivals.next(job);
     try {
-      const reason = this.govern.bypass(job);
-      const cost = this.govern.cost(job);
-      const keys = this.govern.keys(job);
+      const reason = bypassReason(this.govern.bypass(job));
+      const cost = handled(this.govern.cost(job));
+      const keys = handled(this.govern.keys(job));
       if (reason) return await this.#bypass(job, cost, keys, reason);
       const reach = reachOf(await this.govern.governor.limits(), cost);
       return await this.#admission.ask({ job, token, signal, cost, keys, reach, arrival });
@@ -121,12 +123,38 @@ export class Governing<J extends Job> {
   async #bypass(job: J, cost: Cost, keys: Keys | undefined, reason: string): Promise<boolean> {
     await this.govern.governor.forceN(cost, keys === undefined ? {} : { keys });
     this.#counters.bypassed += 1;
-    this.govern.onBypass(job, reason);
+    try {
+      handled(this.govern.onBypass(job, reason));
+    } catch (error) {
+      this.#worker?.emit('error', asError(error)); // the job is charged, and runs
+    }
     return true;
   }
 
   async #governorWideWaitMs(): Promise<number> {
-    const limits = await this.govern.governor.peek({ cost: this.#admission.lastCost });
+    const limits = await this.govern.governor.peek({ cost: this.#admission.lastCost }).catch((error) => {
+      // The limits have changed, and such a cost is none any more: the next job may tell, by itself.
+      if (isCostExceedsBurstError(error) || isInvalidOptionError(error)) return [];
+      throw error;
+    });
     return Math.max(0, ...limits.filter(({ key }) => key === null).map(({ waitMs }) => waitMs));
   }
+}
+
+/** Anything but a text is no reason: a promise, which `async` would make of it, must not let every job pass. */
+function bypassReason(reason: unknown): string | undefined {
+  if (reason === undefined || reason === null || reason === false || reason === '') return undefined;
+  if (typeof reason === 'string') return reason;
+  handled(reason);
+  throw new InvalidOptionError(
+    'what govern.bypass returns',
+    'a reason (a string), undefined or false',
+    reason,
+  );
+}
+
+/** A promise where a value is wanted is refused later; its own rejection must not end the process meanwhile. */
+function handled<T>(value: T): T {
+  if (value instanceof Promise) value.catch(() => {});
+  return value;
 }

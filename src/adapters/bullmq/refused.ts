@@ -45,7 +45,7 @@ export class Refused<J extends Job> {
 
   /** How long a requeued job stays away, or undefined if nothing else waits and it may as well have its slot. */
   async requeueMs(job: J): Promise<number | undefined> {
-    const counts = await this.#queue?.getJobCounts('wait', 'prioritized');
+    const counts = await this.#queue?.getJobCounts('wait', 'prioritized').catch(() => undefined);
     if (counts !== undefined && (counts.wait ?? 0) + (counts.prioritized ?? 0) === 0) return undefined;
     const rounds = Math.max(0, job.attemptsStarted - job.attemptsMade - 1);
     return Math.min(MAX_REQUEUE_MS, REQUEUE_MS * 2 ** Math.min(rounds, 20));
