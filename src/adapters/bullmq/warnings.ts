@@ -5,6 +5,9 @@ import { queueOf } from './queue-of.ts';
 /** The oldest BullMQ whose `close()` does not first start every waiting job while they are deferred. */
 const OLDEST_BULLMQ = [5, 76, 11] as const;
 
+/** The oldest BullMQ whose loop a resume wakes while jobs run. */
+const WAKING_BULLMQ = [6, 4, 0] as const;
+
 /**
  * Warns of what works against a governor: once, when a worker is attached, through `process.emitWarning`
  * (`FlyballWarning`). Nothing here is fatal, and nothing here may fail.
@@ -43,17 +46,27 @@ export function optionConflicts(options: Pick<Worker['opts'], 'limiter' | 'maxSt
 /** Conflicts of the BullMQ in use; none if its version is not known (bundled, say). */
 export function versionConflicts(version: string | undefined): string[] {
   if (version === undefined) return [];
-  const parts = version.split('.').map((part) => Number.parseInt(part, 10));
-  for (const [index, oldest] of OLDEST_BULLMQ.entries()) {
-    const part = parts[index] ?? 0;
-    if (part > oldest) return [];
-    if (part < oldest) {
-      return [
-        `BullMQ ${version} is older than ${OLDEST_BULLMQ.join('.')}: close() may not end while jobs are deferred`,
-      ];
-    }
+  if (isOlder(version, OLDEST_BULLMQ)) {
+    return [
+      `BullMQ ${version} is older than ${OLDEST_BULLMQ.join('.')}: close() may not end while jobs are deferred`,
+    ];
+  }
+  if (isOlder(version, WAKING_BULLMQ)) {
+    return [
+      `BullMQ ${version} is older than ${WAKING_BULLMQ.join('.')}: a worker all of whose jobs run fetches more only at the ` +
+        'end of one, so that jobs of seconds are slow to reach the limit',
+    ];
   }
   return [];
+}
+
+function isOlder(version: string, than: readonly number[]): boolean {
+  const parts = version.split('.').map((part) => Number.parseInt(part, 10));
+  for (const [index, oldest] of than.entries()) {
+    const part = parts[index] ?? 0;
+    if (part !== oldest) return part < oldest;
+  }
+  return false;
 }
 
 function globalLimitConflict({ max, duration }: { max: number; duration: number }): string {
