@@ -19,7 +19,7 @@ export interface CreateGovernorOptions extends GovernorOptions {
  * Opens its connection in the background and needs no `await`: the first request waits for it. Nothing is written
  * until then. Processes that give the same `name` to the same Redis share the limits.
  *
- * @param options.name - Name of the downstream: 1 to 100 characters without spaces, colons or braces.
+ * @param options.name - Name of the downstream: 1 to 100 characters without spaces, control characters, colons or braces.
  * @param options.limits - At least one limit by name; see `perSecond` and its like.
  * @param options.connection - An ioredis client, a URL, or nothing for a governor of this process alone.
  * @param options.coldStart - `'full'` (default) or `'empty'`.

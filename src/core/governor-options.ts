@@ -57,8 +57,12 @@ export function parseGovernorOptions(options: unknown, others: readonly string[]
 
 // Braces would change the hash tag that keeps a governor's keys together in a cluster.
 function governorName(name: unknown): string {
-  if (typeof name === 'string' && /^[^\s{}:]{1,100}$/.test(name)) return name;
-  throw new InvalidOptionError('name', '1 to 100 characters without spaces, colons or braces', name);
+  if (typeof name === 'string' && /^[^\s\p{C}{}:]{1,100}$/u.test(name)) return name;
+  throw new InvalidOptionError(
+    'name',
+    '1 to 100 characters without spaces, control characters, colons or braces',
+    name,
+  );
 }
 
 function withoutUndefined(given: Record<string, unknown>): Record<string, unknown> {

@@ -63,7 +63,7 @@ export class Governor {
   readonly graceMs: number;
   readonly #store: Store;
   readonly #waiters: Waiters;
-  readonly #storeClock = new StoreClock();
+  readonly #storeClock: StoreClock;
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -73,6 +73,7 @@ export class Governor {
     this.graceMs = parts.graceMs;
     this.#store = parts.store;
     this.#waiters = new Waiters(parts.clock, parts.maxWaiters);
+    this.#storeClock = new StoreClock(parts.graceMs);
   }
 
   /** Calls of this process that wait at this moment. */
@@ -165,13 +166,19 @@ export class Governor {
       };
     }
     const { startUs } = verdict.receipt;
-    const decidedMs = this.#storeClock.localMs(startUs - verdict.waitUs, askedMs, this.clock.monoMs());
+    const repliedMs = this.clock.monoMs();
+    const decidedMs = this.#storeClock.localMs(startUs - verdict.waitUs, askedMs, repliedMs);
+    if (decidedMs === undefined && options.maxWaitMs !== 0) {
+      // Granted, but nobody knows how long ago: as good as missed. The next reply is vouched for by this one.
+      await this.#store.cancel(verdict.receipt);
+      return this.#reserve(cost, options);
+    }
     const startsInMs = verdict.waitUs / 1_000;
     let cancelled: Promise<boolean> | undefined;
     return {
       allowed: true,
       startsInMs,
-      startsAtMonoMs: decidedMs + startsInMs,
+      startsAtMonoMs: (decidedMs ?? repliedMs) + startsInMs,
       cancel: () => {
         cancelled ??= this.#store.cancel(verdict.receipt);
         return cancelled;

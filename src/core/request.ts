@@ -59,13 +59,20 @@ function wholeCost(option: string, cost: unknown, min: 0 | 1): number {
 function keyValue(attribute: string, value: unknown): string {
   if (value === undefined || value === null) return '';
   const text = typeof value === 'number' ? String(value) : value;
-  if (typeof text === 'string' && text.length > 0 && text.length <= MAX_KEY_LENGTH && text !== 'NaN')
+  if (typeof text === 'string' && text.length > 0 && text.length <= MAX_KEY_LENGTH && isKey(value, text))
     return text;
   throw new InvalidOptionError(
     `keys.${attribute}`,
-    `a string of 1 to ${MAX_KEY_LENGTH} characters or a number`,
+    `a well-formed string of 1 to ${MAX_KEY_LENGTH} characters or a finite number`,
     value,
   );
+}
+
+// Half a surrogate pair (an emoji cut in two) is sent as U+FFFD: two keys here would be one bucket there, charged once.
+const HALF_PAIR = /\p{Surrogate}/u;
+
+function isKey(value: unknown, text: string): boolean {
+  return typeof value === 'number' ? Number.isFinite(value) : !HALF_PAIR.test(text);
 }
 
 // On the path of every decision, hence by hand rather than through knownNames, which builds lists.

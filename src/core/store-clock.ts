@@ -13,28 +13,46 @@ export class StoreClock {
   #leastMs = Number.POSITIVE_INFINITY;
   #leastBeforeMs = Number.POSITIVE_INFINITY;
   #sinceMs = Number.NEGATIVE_INFINITY;
+  /** When the first of the replies was read that the offset rests on. */
+  #firstMs = Number.POSITIVE_INFINITY;
+
+  /** @param trustMs - The longest a reply may have taken to be believed without another that vouches for it. */
+  constructor(private readonly trustMs: number) {}
 
   /**
    * @param storeUs - The store's clock when it decided, in microseconds.
    * @param askedMs - This process's monotonic clock when it asked, in milliseconds.
    * @param repliedMs - The same when it had the reply.
-   * @returns the moment of the decision on this process's monotonic clock, in milliseconds.
+   * @returns the moment of the decision on this process's monotonic clock, in milliseconds; undefined if it can't be told:
+   *   the reply took long, and none that was read before it was asked for says when the store decided.
    */
-  localMs(storeUs: number, askedMs: number, repliedMs: number): number {
+  localMs(storeUs: number, askedMs: number, repliedMs: number): number | undefined {
     const storeMs = storeUs / 1_000;
     const offsetMs = repliedMs - storeMs;
+    this.#forget(offsetMs, repliedMs);
     // Less cannot be: the store decided after it was asked. If less was seen before, its clock has been set back.
-    const atLeastMs = askedMs - storeMs;
-    if (repliedMs - this.#sinceMs > WINDOW_MS) {
-      this.#leastBeforeMs = repliedMs - this.#sinceMs > 2 * WINDOW_MS ? offsetMs : this.#leastMs;
-      this.#leastMs = offsetMs;
-      this.#sinceMs = repliedMs;
-    }
-    if (Math.min(this.#leastMs, this.#leastBeforeMs) < atLeastMs) {
-      this.#leastMs = offsetMs;
-      this.#leastBeforeMs = offsetMs;
-    }
+    if (Math.min(this.#leastMs, this.#leastBeforeMs) < askedMs - storeMs) this.#begin(offsetMs, repliedMs);
     this.#leastMs = Math.min(this.#leastMs, offsetMs);
+    if (repliedMs - askedMs > this.trustMs && askedMs < this.#firstMs) return undefined;
     return storeMs + Math.min(this.#leastMs, this.#leastBeforeMs);
+  }
+
+  #forget(offsetMs: number, repliedMs: number): void {
+    const agedMs = repliedMs - this.#sinceMs;
+    if (agedMs <= WINDOW_MS) return;
+    if (agedMs > 2 * WINDOW_MS) {
+      this.#begin(offsetMs, repliedMs);
+      return;
+    }
+    this.#leastBeforeMs = this.#leastMs;
+    this.#leastMs = offsetMs;
+    this.#sinceMs = repliedMs;
+  }
+
+  #begin(offsetMs: number, repliedMs: number): void {
+    this.#leastMs = offsetMs;
+    this.#leastBeforeMs = offsetMs;
+    this.#sinceMs = repliedMs;
+    this.#firstMs = repliedMs;
   }
 }

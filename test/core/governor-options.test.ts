@@ -38,7 +38,7 @@ describe('the options of a governor', () => {
   });
 
   it.each([
-    [{ name: undefined }, 'name', '1 to 100 characters without spaces, colons or braces'],
+    [{ name: undefined }, 'name', '1 to 100 characters without spaces, control characters, colons or braces'],
     [{ name: '' }, 'name', '1 to 100 characters'],
     [{ name: 'x'.repeat(101) }, 'name', '1 to 100 characters'],
     [{ name: 'a b' }, 'name', 'without spaces'],

@@ -135,6 +135,8 @@ describe('a key', () => {
     ['0', 'shop:0'],
     ['a:b', 'shop:a:b'],
     ['x'.repeat(256), `shop:${'x'.repeat(256)}`],
+    ['😀', 'shop:😀'],
+    ['NaN', 'shop:NaN'],
     // No value is a bucket of its own, which no value shares.
     [undefined, 'shop:'],
     [null, 'shop:'],
@@ -146,12 +148,16 @@ describe('a key', () => {
     ['', '""'],
     ['x'.repeat(257), `"${'x'.repeat(80)}…"`],
     [Number.NaN, 'NaN'],
+    [Number.POSITIVE_INFINITY, 'Infinity'],
+    // Halves of an emoji: Redis would have both as one key, charged by whichever came last.
+    ['\ud83d', String.raw`"\ud83d"`],
+    ['acme\ude00', String.raw`"acme\ude00"`],
     [true, 'true'],
     [{ id: 1 }, '{"id":1}'],
     [['acme'], '["acme"]'],
   ])('of value %s is refused', (shop, received) => {
     expect(refused(() => legs(1, { shop })).message).toBe(
-      `keys.shop: expected a string of 1 to 256 characters or a number, received ${received}`,
+      `keys.shop: expected a well-formed string of 1 to 256 characters or a finite number, received ${received}`,
     );
   });
 

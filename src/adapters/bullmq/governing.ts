@@ -105,7 +105,7 @@ export class Governing<J extends Job> {
       if (isStoreUnavailableError(error) || isGovernorClosedError(error))
         return this.#noAnswer(job, token, arrival, error);
       if (isCostExceedsBurstError(error)) throw unrecoverable(error);
-      throw error;
+      throw asError(error);
     }
   }
 

@@ -1,8 +1,8 @@
 import { UnrecoverableError } from 'bullmq';
 
-/** `cancelJob(id, 'why')` aborts with a text, and BullMQ reads a failure's message. */
+/** A user may throw anything, `cancelJob(id, 'why')` aborts with a text, and BullMQ reads a failure's message. */
 export function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason ?? 'cancelled'));
+  return reason instanceof Error ? reason : new Error(String(reason ?? 'no reason was given'));
 }
 
 /** For what no retry can help, so that no attempt is spent on one. */

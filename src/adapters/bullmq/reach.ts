@@ -9,12 +9,15 @@ export interface Reach {
   readonly intervalMs: number;
 }
 
+const own = (cost: Exclude<Cost, number>, name: string): number =>
+  (cost && Object.hasOwn(cost, name) ? cost[name] : undefined) ?? 1;
+
 export function reachOf(limits: Limits, cost: Cost): Reach {
   let governorWide = false;
   let intervalMs = 0;
   for (const { name, by, rate, periodUs } of limits) {
     // Whether the cost is one at all is the governor's to say.
-    const tokens = typeof cost === 'number' ? cost : (cost?.[name] ?? 1);
+    const tokens = typeof cost === 'number' ? cost : own(cost, name);
     if (by !== null || tokens === 0) continue;
     governorWide = true;
     intervalMs = Math.max(intervalMs, (tokens * periodUs) / rate / 1_000);
