@@ -1,6 +1,6 @@
 /** Flyball's public API. Adapters have entries of their own: `flyball/bullmq`, `flyball/testing`. */
 
-// Ports, for who brings a store or a clock
+// The clock a governor waits by, and the connections it takes
 export type { Clock } from './core/clock.ts';
 // Requests and their answers
 export type { RefusalReason } from './core/decide.ts';

@@ -61,7 +61,7 @@ function rateOver(periodMs: number) {
   return (rate: number, options: Pick<RateLimitOptions, 'burst' | 'by'> = {}): RateLimitOptions => ({
     rate,
     periodMs,
-    ...options,
+    ...plainObject('options', options),
   });
 }
 

@@ -1,5 +1,7 @@
 // Long enough for one quick reply to be among those seen, short enough for clocks not to drift apart meanwhile.
 const WINDOW_MS = 5_000;
+// Milliseconds since the epoch have some thousandths of rounding as doubles; the store's stamps are whole microseconds.
+const ROUNDING_MS = 1e-3;
 
 /**
  * When something happened on the store's clock, as this process's own clock has it.
@@ -31,7 +33,9 @@ export class StoreClock {
     const offsetMs = repliedMs - storeMs;
     this.#forget(offsetMs, repliedMs);
     // Less cannot be: the store decided after it was asked. If less was seen before, its clock has been set back.
-    if (Math.min(this.#leastMs, this.#leastBeforeMs) < askedMs - storeMs) this.#begin(offsetMs, repliedMs);
+    if (Math.min(this.#leastMs, this.#leastBeforeMs) < askedMs - storeMs - ROUNDING_MS) {
+      this.#begin(offsetMs, repliedMs);
+    }
     this.#leastMs = Math.min(this.#leastMs, offsetMs);
     if (repliedMs - askedMs > this.trustMs && askedMs < this.#firstMs) return undefined;
     return storeMs + Math.min(this.#leastMs, this.#leastBeforeMs);

@@ -1,6 +1,7 @@
 import type { Job, Processor, Worker } from 'bullmq';
 import { InvalidOptionError } from '../../core/errors.ts';
 import type { Governor } from '../../core/governor.ts';
+import { plainObject } from '../../core/options.ts';
 import { Governing } from './governing.ts';
 import { type GovernOptions, parseGovernOptions } from './options.ts';
 import type { GoverningState } from './state.ts';
@@ -46,7 +47,9 @@ export function governed<T, R, N extends string>(
       processor,
     );
   }
-  const governing = new Governing<Job<T, R, N>>(parseGovernOptions({ ...options, governor }));
+  const governing = new Governing<Job<T, R, N>>(
+    parseGovernOptions({ ...plainObject('options', options), governor }),
+  );
   // Three parameters, as BullMQ makes an AbortSignal only for processors that take one.
   const run = (job: Job<T, R, N>, token?: string, signal?: AbortSignal): Promise<R> =>
     governing.process(job, token, signal, () => processor(job, token, signal));

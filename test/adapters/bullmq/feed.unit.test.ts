@@ -93,7 +93,8 @@ describe('a fleet with a long backlog reaches its limit and refuses hardly a job
           });
           await fleet.run(6_000 + maxHoldMs + serviceMs);
           const { tokensPerSecond, startsPerJob } = await fleet.measure(spanMs(rate));
-          expect(tokensPerSecond / rate).toBeGreaterThanOrEqual(0.95);
+          // One worker with long jobs takes some seconds to fill; the cases above hold a steady fleet to 0.98.
+          expect(tokensPerSecond / rate).toBeGreaterThanOrEqual(0.9);
           // A job that costs more than the one before it may have to wait for longer than was known when it was fetched.
           const holdsTwo = maxHoldMs >= (2_000 * largest) / rate;
           if (holdsTwo) expect(startsPerJob).toBeLessThanOrEqual(1.1);
