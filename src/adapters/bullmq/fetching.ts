@@ -87,9 +87,12 @@ export class Fetching {
   /** A job came: the loop is awake, and there may be more. */
   fetched(): void {
     this.#drained = false;
+    // A wake that was put off for long is armed anew. One that is near stays: jobs that come all the time must not put it off.
+    if (this.#wakeAfterMs > WAKE_AFTER_MS) {
+      this.#cancelWake?.();
+      this.#cancelWake = undefined;
+    }
     this.#wakeAfterMs = WAKE_AFTER_MS;
-    this.#cancelWake?.();
-    this.#cancelWake = undefined;
     this.apply();
   }
 
