@@ -61,8 +61,9 @@ describe.concurrent('onRefused', () => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor({ shop: { rate: 1, periodMs: 3_000, burst: 1, by: 'shop' } });
+    // Before it is asked: the reply may be read some time after the tokens were taken.
+    const askedMs = performance.now();
     await governor.allow({ keys: { shop: 'closed' } });
-    const allowedMs = performance.now();
     const worker = bench.worker(
       queue,
       { governor, keys: byName, onRefused: 'requeue', maxHoldMs: 0 },
@@ -73,8 +74,8 @@ describe.concurrent('onRefused', () => {
     await untilCompleted(queue, 101);
 
     expect(bench.starts.at(-1)!.name).toBe('closed');
-    expect(bench.starts.at(-1)!.atMs - allowedMs).toBeGreaterThanOrEqual(2_990);
-    expect(bench.starts.at(-1)!.atMs - allowedMs).toBeLessThan(3_500);
+    expect(bench.starts.at(-1)!.atMs - askedMs).toBeGreaterThanOrEqual(2_999);
+    expect(bench.starts.at(-1)!.atMs - askedMs).toBeLessThan(3_700);
     expect(worker.governing.deferrals).toBeGreaterThan(0);
     const job = (await queue.getCompleted(0, -1)).find(({ name }) => name === 'closed');
     // Three seconds of a hot loop would be some 4,000 starts.
