@@ -1,84 +1,93 @@
 --[[
-  register: agree with the store on the limits in force. A governor calls it when it starts, and again whenever a
-  decide tells it that its config is not the one in force.
+  register: agree with the store on the limits in force. A governor calls it when it starts, and again whenever it is
+  told that its config is not the one in force.
 
   KEYS[1]  config  hash without TTL: version (+1 a change), created (µs, when the governor was first written), coldAt
-                   (µs at which all buckets without state were empty; 0: they are full), updatedAt (µs), limits (JSON)
-  ARGV[1]  limits  JSON: those in force as the caller knew them, or its own if it has just started
-  ARGV[2]  version the caller knew last; 0: none
-  ARGV[3]  created the caller knew last (µs); 0: the caller has just started
-  ARGV[4]  1: a governor that is written for the first time starts with empty buckets
-  ARGV[5]  µs of the server's clock until which the caller holds grants that it was given ahead; 0: none
-  Reply    { version, created, limits } in force, as text
+                   (µs at which all buckets without state were empty; 0: they are full), updatedAt (µs), updatedBy, limits
+                   (JSON, code's), operator (JSON, an operator's, which win over code's; '': none since a reset; absent:
+                   none ever), revision (the highest that code brought; 0: none)
+  KEYS[2]  history list without TTL, newest first, of at most 100 changes: JSON { version, atUs, who, what }
+  ARGV[1]  limits  JSON: code's as the caller knew them, or its own if it has just started
+  ARGV[2]  the operator's limits as the caller knew them; '': none
+  ARGV[3]  revision of ARGV[1]; 0: none
+  ARGV[4]  version the caller knew last; 0: none
+  ARGV[5]  created the caller knew last (µs); 0: the caller has just started
+  ARGV[6]  1: a governor that is written for the first time starts with empty buckets
+  ARGV[7]  µs of the server's clock until which the caller holds grants that it was given ahead; 0: none
+  ARGV[8]  'version created' of the config that the caller has seen and means to replace; '': none
+  ARGV[9]  µs in which buckets fill under that one; '': unknown
+  ARGV[10] who the caller is
+  ARGV[11] the change it makes, for the history: JSON { who, what }
+  ARGV[12] channel that is told of changes
+  Reply    { outcome, version, created, limits, operator, revision, who }, all as text. Outcome 0: these are in force.
+           1: the caller's limits win over these: call again and say what was seen, so that the history can tell
+           what became what
   Time     the server's TIME, in microseconds
 
   Absent   It is written. If the caller knew it before, the store has lost its data. Buckets then are empty until what was
            promised before the loss has started: until the caller's own last start, and for a second in any case, since
            other processes hold grants too (as long as that by default). So nothing is granted twice.
-  Present  A caller that has just started brings its limits: the latest start wins. One that was running takes over
+  Present  A caller that has just started brings its limits: the higher revision wins, and of equals (or if there are none)
+           the latest start. One without a revision never replaces one with a revision. One that was running takes over
            what is there, so that two versions of a program side by side do not change it to and fro.
 ]]
 --- @include "numbers"
 --- @include "clock"
-local key, limits = KEYS[1], ARGV[1]
-local knownVersion, knownCreated = tonumber(ARGV[2]), tonumber(ARGV[3])
-local startsEmpty, promised = ARGV[4] == '1', tonumber(ARGV[5])
+--- @include "configuration"
+local limits, operator, revision = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local knownVersion, knownCreated = tonumber(ARGV[4]), tonumber(ARGV[5])
+local startsEmpty, promised = ARGV[6] == '1', tonumber(ARGV[7])
+local seen, fillingUs, who, change, channel = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12]
 local now = nowUs()
 local HELD_BY_OTHERS_US, MAX_COLD_AHEAD_US = 1000000, 60000000
-
-local stored = redis.call('HMGET', key, 'version', 'created', 'coldAt', 'limits')
-local version, created = tonumber(stored[1]), tonumber(stored[2])
-local coldAt = tonumber(stored[3]) or 0
 
 -- Until when buckets are empty if the store lost its data before `writtenAt`.
 local function coldAfterLoss(writtenAt)
   return math.min(math.max(writtenAt + HELD_BY_OTHERS_US, promised), now + MAX_COLD_AHEAD_US)
 end
 
-local function write(text)
-  redis.call(
-    'HSET', key, 'version', whole(version), 'created', whole(created), 'coldAt', whole(coldAt),
-    'updatedAt', whole(now), 'limits', text
-  )
-  return { whole(version), whole(created), text }
-end
-
--- Whether all buckets without state have filled since `coldAt`, under the limits so far: if they have, slower limits
--- must not find them empty again. Limits that can't be read say nothing, and are replaced.
-local function filled(text)
-  local readable, known = pcall(cjson.decode, text)
-  if not readable or type(known) ~= 'table' then
-    return false
-  end
-  for _, limit in ipairs(known) do
-    local of = type(limit) == 'table' and limit or {}
-    local burst, unit, rate = tonumber(of.burst), tonumber(of.periodUs), tonumber(of.rate)
-    if not (burst and unit and rate) or coldAt + math.ceil(burst * unit / rate) > now then
-      return false
-    end
-  end
-  return true
-end
-
-if not (version and created and stored[4]) then
-  version, created = knownVersion + 1, now
-  coldAt = knownCreated > 0 and coldAfterLoss(now) or startsEmpty and now or 0
-  return write(limits)
+if not isThere then
+  local lost = knownCreated > 0
+  redis.call('HDEL', KEYS[1], 'operator')
+  config = {
+    version = knownVersion, created = now, limits = limits, revision = revision,
+    operator = operator ~= '' and operator or nil,
+    coldAt = lost and coldAfterLoss(now) or startsEmpty and now or 0,
+  }
+  write(now, lost and change, who, channel)
+  return replyAs('0')
 end
 
 if knownCreated == 0 then
-  if stored[4] == limits then
-    return { whole(version), whole(created), limits }
+  if revision < config.revision or (revision == config.revision and limits == config.limits) then
+    return replyAs('0')
   end
-  version = version + 1
-  if coldAt > 0 and filled(stored[4]) then
-    coldAt = 0
+  if seen ~= stamp() then
+    return replyAs('1')
   end
-  return write(limits)
+  forgetCold(now, fillingUs)
+  config.limits, config.revision = limits, revision
+  write(now, change, who, channel)
+  return replyAs('0')
 end
 
--- Another caller wrote it anew after the loss, who could not know what this one holds, or that there was a loss.
-if knownCreated ~= created and coldAt < coldAfterLoss(created) then
-  redis.call('HSET', key, 'coldAt', whole(coldAfterLoss(created)))
+if knownCreated ~= config.created then
+  -- Another caller wrote it anew after the loss, who could not know what this one holds, or that there was a loss.
+  if config.coldAt < coldAfterLoss(config.created) then
+    config.coldAt = coldAfterLoss(config.created)
+    redis.call('HSET', KEYS[1], 'coldAt', whole(config.coldAt))
+  end
+  -- Nor what an operator had set, nor which revision was there: unless somebody who knew more has spoken since.
+  local putsBackOperator = operator ~= '' and not config.operator
+  if knownVersion >= config.version and (putsBackOperator or revision > config.revision) then
+    if putsBackOperator then
+      config.operator = operator
+    end
+    if revision > config.revision then
+      config.limits, config.revision = limits, revision
+    end
+    config.version = math.max(config.version, knownVersion)
+    write(now, change, who, channel)
+  end
 end
-return { whole(version), whole(created), stored[4] }
+return replyAs('0')

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { Governor } from './core/governor.ts';
 import { type GovernorOptions, parseGovernorOptions } from './core/governor-options.ts';
 import { MemoryStore } from './store/memory/memory-store.ts';
@@ -25,6 +27,7 @@ export interface CreateGovernorOptions extends GovernorOptions {
  * @param options.coldStart - `'full'` (default) or `'empty'`.
  * @param options.maxWaiters - The most calls that may wait in this process. Default 10,000.
  * @param options.graceMs - How late a held call may start. Default 100.
+ * @param options.revision - Which edition of the limits this is; the highest ever brought wins over a later start.
  *
  * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`: names the option, what was expected and what came.
  *
@@ -37,12 +40,14 @@ export interface CreateGovernorOptions extends GovernorOptions {
  * await governor.waitN(5, { keys: { shop: 'acme' } });
  */
 export function createGovernor(options: CreateGovernorOptions): Governor {
-  const config = parseGovernorOptions(options, ['connection']);
+  // Unique also among governors of one process, and still tells people where it is.
+  const instance = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+  const config = { ...parseGovernorOptions(options, ['connection']), instance };
   const { connection } = options;
   const store =
     connection === undefined
       ? new MemoryStore(config, systemClock)
       : new RedisStore(config, redisClient(connection));
   const { name, maxWaiters, graceMs } = config;
-  return new Governor({ name, store, clock: systemClock, maxWaiters, graceMs });
+  return new Governor({ name, store, clock: systemClock, maxWaiters, graceMs, instance });
 }

@@ -1,11 +1,11 @@
 import { type Job, Worker, type WorkerOptions } from 'bullmq';
-import { createGovernor, type Governor, type LimitsOptions, perSecond } from 'flyball';
-import { GovernedWorker } from 'flyball/bullmq';
-import { ServiceClient } from './consumer/service-client.ts';
-import { hasParent, onStop, report, reportAndExit } from './process/lifecycle.ts';
+import { type Cost, createGovernor, type Governor, type LimitsOptions, perSecond } from 'flyball';
+import { GovernedWorker, Throttled } from 'flyball/bullmq';
+import { onStop, report, reportAndExit, startWhenTold } from './process/lifecycle.ts';
 import { createLog } from './process/log.ts';
-import type { Counters, Go } from './process/messages.ts';
-import { command, queueNames, wholeNumber } from './process/options.ts';
+import type { Counters } from './process/messages.ts';
+import { command, limitsJson, queueNames, wholeNumber } from './process/options.ts';
+import { ServiceClient } from './process/service-client.ts';
 import { FLOODING_KEY, type JobData } from './traffic.ts';
 
 interface ConsumerOptions {
@@ -17,8 +17,11 @@ interface ConsumerOptions {
   rate: number;
   burst: number;
   keyRate?: number;
+  limits?: LimitsOptions;
+  revision?: number;
   maxHoldMs: number;
   lockMs: number;
+  heed?: true;
   ungoverned?: true;
 }
 
@@ -36,6 +39,8 @@ const options = command(
   .option('--rate <tokens>', 'tokens a second, all processes together', wholeNumber(1), 200)
   .option('--burst <tokens>', 'tokens at once', wholeNumber(1), 20)
   .option('--key-rate <tokens>', 'tokens a second for each key; left out, keys have no limit', wholeNumber(1))
+  .option('--limits <json>', "limits in place of those, keyed ones by 'key'", limitsJson)
+  .option('--revision <number>', 'of these limits: a higher one wins over a lower', wholeNumber(0))
   .option('--max-hold-ms <ms>', 'longest wait for tokens inside a worker', wholeNumber(0), 1_000)
   .option(
     '--lock-ms <ms>',
@@ -43,12 +48,15 @@ const options = command(
     wholeNumber(1_000),
     30_000,
   )
+  .option('--heed', 'a 429 pauses the key that got it for as long as the service says, and the job goes back')
   .option('--ungoverned', "BullMQ's own Worker and no governor, to see what happens")
   .parse()
   .opts<ConsumerOptions>();
 
 const log = createLog('consumer');
 const service = new ServiceClient(options.service, options.concurrency * options.queues.length);
+const limits = limitsOf(options);
+const keyed = Object.values(limits).some(({ by }) => by !== undefined);
 const governor = options.ungoverned ? undefined : governorOf(options);
 const counts = { served: 0, refused: 0, failed: 0, running: 0 };
 let workers: Worker<JobData>[] = [];
@@ -63,15 +71,7 @@ onStop(log, async () => {
 });
 
 await warmUp();
-if (hasParent) {
-  // Processes take unequal time to start. Their parent lets them go together, when all are there.
-  process.on('message', (message: Go) => {
-    if (message.type === 'go' && workers.length === 0) start();
-  });
-  report({ type: 'ready' });
-} else {
-  start();
-}
+startWhenTold(start);
 
 function start(): void {
   workers = options.queues.map((queue) => workerOf(queue));
@@ -80,19 +80,36 @@ function start(): void {
 
 /** What is slow once, before it counts. Whoever does not answer yet is met again by the first job. */
 async function warmUp(): Promise<void> {
-  const keys = options.keyRate === undefined ? {} : { keys: { key: FLOODING_KEY } };
+  const keys = keyed ? { keys: { key: FLOODING_KEY } } : {};
   const first = await Promise.allSettled([service.warmUp(), governor?.peek(keys)]);
   for (const one of first) if (one.status === 'rejected') log.warn({ err: one.reason }, 'no answer yet');
 }
 
-function governorOf({ governor: name, redis, rate, burst, keyRate }: ConsumerOptions): Governor {
-  const limits: LimitsOptions = { calls: perSecond(rate, { burst }) };
-  if (keyRate !== undefined) limits.key = perSecond(keyRate, { by: 'key' });
-  return createGovernor({ name, connection: redis, limits });
+function limitsOf({ limits, rate, burst, keyRate }: ConsumerOptions): LimitsOptions {
+  if (limits !== undefined) return limits;
+  const calls = perSecond(rate, { burst });
+  return keyRate === undefined ? { calls } : { calls, key: perSecond(keyRate, { by: 'key' }) };
+}
+
+function governorOf({ governor: name, redis, revision }: ConsumerOptions): Governor {
+  return createGovernor({
+    name,
+    connection: redis,
+    limits,
+    ...(revision === undefined ? {} : { revision }),
+  });
+}
+
+/** A job without a key meets the limits without one only. */
+function costOf({ cost, key }: JobData): Cost {
+  if (key !== '' || !keyed) return cost;
+  return Object.fromEntries(
+    Object.entries(limits).map(([name, { by }]) => [name, by === undefined ? cost : 0]),
+  );
 }
 
 function workerOf(queue: string): Worker<JobData> {
-  const { concurrency, maxHoldMs, lockMs, redis, keyRate } = options;
+  const { concurrency, maxHoldMs, lockMs, redis } = options;
   const workerOptions: WorkerOptions = {
     connection: { url: redis },
     concurrency,
@@ -107,8 +124,8 @@ function workerOf(queue: string): Worker<JobData> {
         ...workerOptions,
         govern: {
           governor,
-          cost: (job) => job.data.cost,
-          ...(keyRate === undefined ? {} : { keys: (job) => ({ key: job.data.key }) }),
+          cost: (job) => costOf(job.data),
+          ...(keyed ? { keys: (job) => (job.data.key === '' ? {} : { key: job.data.key }) } : {}),
           maxHoldMs,
           onRefused: 'delay',
         },
@@ -125,7 +142,7 @@ function workerOf(queue: string): Worker<JobData> {
 async function callService(job: Job<JobData>): Promise<void> {
   counts.running++;
   try {
-    const status = await service.call({
+    const { status, retryAfterMs } = await service.call({
       cost: job.data.cost,
       key: job.data.key,
       job: `${job.queueName}:${job.id}`,
@@ -133,6 +150,13 @@ async function callService(job: Job<JobData>): Promise<void> {
       ageMs: Date.now() - job.timestamp,
     });
     if (status === 200) counts.served++;
+    else if (status === 429 && options.heed) {
+      counts.refused++;
+      throw new Throttled({
+        retryAfterMs: retryAfterMs ?? 0,
+        ...(job.data.key === '' ? {} : { keys: { key: job.data.key } }),
+      });
+    }
     // The job ends all the same: what was refused stays visible as a number, and the run comes to an end.
     else if (status === 429) counts.refused++;
     else throw new Error(`the service answered ${status}, expected 200 or 429`);

@@ -1,15 +1,12 @@
 import type { AddressInfo } from 'node:net';
-import { createService } from './downstream/server.ts';
+import { createService, type ServiceOptions } from './downstream/server.ts';
 import { onStop } from './process/lifecycle.ts';
 import { createLog } from './process/log.ts';
 import { command, wholeNumber } from './process/options.ts';
 
-interface DownstreamOptions {
+interface DownstreamOptions extends ServiceOptions {
   host: string;
   port: number;
-  rate: number;
-  burst: number;
-  serviceMs: number;
 }
 
 const options = command('downstream', 'A fragile HTTP service: it answers 429 to whoever exceeds its limit.')
@@ -18,11 +15,24 @@ const options = command('downstream', 'A fragile HTTP service: it answers 429 to
   .option('--rate <tokens>', 'tokens a second the service allows', wholeNumber(1), 200)
   .option('--burst <tokens>', 'tokens it allows at once', wholeNumber(1), 40)
   .option('--service-ms <ms>', 'how long it works on a call', wholeNumber(0, 3_600_000), 5)
+  .option('--slots <number>', 'held calls it can have at once', wholeNumber(1), 20)
+  .option(
+    '--requests-per-minute <number>',
+    'requests to its language model in any minute',
+    wholeNumber(1),
+    1_000,
+  )
+  .option(
+    '--tokens-per-minute <number>',
+    'tokens its language model uses in any minute',
+    wholeNumber(1),
+    100_000,
+  )
   .parse()
   .opts<DownstreamOptions>();
 
 const log = createLog('downstream');
-const server = createService({ rate: options.rate, burst: options.burst }, options.serviceMs);
+const server = createService(options);
 
 server.on('error', (error) => {
   log.fatal({ err: error, host: options.host, port: options.port }, 'cannot listen');

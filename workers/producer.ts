@@ -7,10 +7,19 @@ import {
   type CostRange,
   command,
   costOption,
+  numbersByName,
   queueNames,
   wholeNumber,
 } from './process/options.ts';
-import { type JobData, jobId, type PlannedJob, planBacklog, planTraffic } from './traffic.ts';
+import {
+  type JobData,
+  jobId,
+  type PlannedJob,
+  planBacklog,
+  planBacklogOfKeys,
+  planPaced,
+  planTraffic,
+} from './traffic.ts';
 
 interface ProducerOptions {
   redis: string;
@@ -21,6 +30,10 @@ interface ProducerOptions {
   keys?: number;
   rate: number;
   keyRate: number;
+  backlog?: [key: string, jobs: number][];
+  paced?: [key: string, rate: number][];
+  seconds: number;
+  source?: string;
 }
 
 // As many jobs as go into one round trip; more would keep Redis from its other callers for too long.
@@ -37,6 +50,14 @@ const program = command('producer', 'Adds jobs: a backlog at once, or, with --ke
   .option('--keys <number>', 'pace jobs of so many keys over time; the first key floods', wholeNumber(2))
   .option('--rate <tokens>', 'with --keys: the governor-wide limit, per second', wholeNumber(1), 200)
   .option('--key-rate <tokens>', 'with --keys: the limit of each key, per second', wholeNumber(1), 20)
+  .option(
+    '--backlog <key=jobs,…>',
+    'in place of --jobs: so many of each key, in this order, at once',
+    numbersByName,
+  )
+  .option('--paced <key=rate,…>', 'in place of --jobs: so many a second of each key, evenly', numbersByName)
+  .option('--seconds <number>', 'with --paced: for how long', wholeNumber(1), 10)
+  .option('--source <name>', 'begins the ids of these jobs: producers of one queue need names of their own')
   .parse();
 const options = program.opts<ProducerOptions>();
 if (options.keys !== undefined && options.keyRate >= options.rate) {
@@ -44,12 +65,13 @@ if (options.keys !== undefined && options.keyRate >= options.rate) {
 }
 
 const log = createLog('producer');
+const plan = planOf(options);
 const queues = options.queues.map(
   (name) =>
     new Queue<JobData>(name, {
       connection: { url: options.redis },
       // Kept whole, not cut to the last 10,000: failures are counted from it when all is done.
-      streams: { events: { maxLen: 10 * options.jobs + 10_000 } },
+      streams: { events: { maxLen: 10 * plan.length + 10_000 } },
     }),
 );
 for (const queue of queues)
@@ -57,10 +79,6 @@ for (const queue of queues)
 onStop(log, async () => {
   await Promise.all(queues.map((queue) => queue.close()));
 });
-
-const plan = options.keys
-  ? planTraffic(options.jobs, options.cost, options.seed, { ...options, keys: options.keys })
-  : planBacklog(options.jobs, options.cost, options.seed);
 
 const startedAtMs = Date.now();
 let added = 0;
@@ -83,8 +101,28 @@ async function add(jobs: readonly PlannedJob[]): Promise<void> {
       const mine = jobs.filter((job) => job.n % queues.length === turn);
       if (mine.length === 0) return undefined;
       return queue.addBulk(
-        mine.map(({ n, key, cost }) => ({ name: 'call', data: { cost, key }, opts: { jobId: jobId(n) } })),
+        mine.map(({ n, key, cost }) => ({
+          name: 'call',
+          data: { cost, key },
+          opts: { jobId: jobId(n, options.source) },
+        })),
       );
     }),
   );
+}
+
+function planOf({
+  jobs,
+  cost,
+  seed,
+  keys,
+  rate,
+  keyRate,
+  backlog,
+  paced,
+  seconds,
+}: ProducerOptions): PlannedJob[] {
+  if (backlog) return planBacklogOfKeys(backlog);
+  if (paced) return planPaced(paced, seconds);
+  return keys ? planTraffic(jobs, cost, seed, { keys, rate, keyRate }) : planBacklog(jobs, cost, seed);
 }

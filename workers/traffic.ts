@@ -75,9 +75,28 @@ export function planTraffic(
   });
 }
 
-/** BullMQ keeps ids that are whole numbers for itself. */
-export function jobId(n: number): string {
-  return `call-${n}`;
+/** So many jobs for each key, all at once, one key after the other. Cost 1. */
+export function planBacklogOfKeys(
+  jobsOfKey: readonly (readonly [key: string, jobs: number])[],
+): PlannedJob[] {
+  const keys = jobsOfKey.flatMap(([key, jobs]) => Array.from({ length: jobs }, () => key));
+  return keys.map((key, n) => ({ n, atMs: 0, key, cost: 1 }));
+}
+
+/** Jobs of each key at an even rate of its own, per second, in order of time. Cost 1. */
+export function planPaced(
+  ratePerKey: readonly (readonly [key: string, rate: number])[],
+  seconds: number,
+): PlannedJob[] {
+  const jobs = ratePerKey.flatMap(([key, rate]) =>
+    Array.from({ length: Math.floor(rate * seconds) }, (_, i) => ({ atMs: (1000 * i) / rate, key, cost: 1 })),
+  );
+  return jobs.sort((a, b) => a.atMs - b.atMs).map((job, n) => ({ n, ...job }));
+}
+
+/** BullMQ keeps ids that are whole numbers for itself. `source` tells producers of one queue apart. */
+export function jobId(n: number, source = 'call'): string {
+  return `${source}-${n}`;
 }
 
 /** What a job carries. */

@@ -1,82 +1,135 @@
 --[[
-  The buckets of this call: each is read once, brought to `now`, and written once at the end if it has changed.
-
-  A bucket without state is full, or empty at `coldAt`, which may lie ahead. A missing field has its default, so that a
-  state written by another version of this script, or by hand, is no error. Reads `input`, `now`, `coldAt`, `version`.
+  The limits and buckets of this call: each bucket is read once, brought to `now`, and written once at the end if it has
+  changed. Reads `input`, `now`, `coldAt`, `closedUntil`, `version`.
 ]]
 --- @include "numbers"
 --- @include "clock"
 --- @include "gcra"
 --- @include "line"
-local buckets = {}
+--- @include "rate"
+--- @include "window"
+--- @include "slots"
+--- @include "share"
+local RATE, WINDOW, SLOTS, SHARE = 1, 2, 3, 4
+local limits, buckets = {}, {}
 
-local function loadBucket(key, rate, unit, burst, attribute)
-  local stored = redis.call('HMGET', key, 'debt', 'at', 'line', 'granted', 'refused', 'rate', 'unit', 'version')
-  local exists = false
-  for field = 1, 7 do
-    exists = exists or stored[field] ~= false
+local function readAdaptiveRule(at)
+  if input[at + 1] == 0 then
+    return nil
   end
-  local cold = not exists and coldAt > 0
-  local line = tonumber(stored[3]) or 0
-  local bucket = {
-    key = key, rate = rate, unit = unit, capacity = burst * unit, attribute = attribute,
-    exists = exists, changed = false, joined = false, hadLine = line > 0, newlyRefused = 0,
-    debt = tonumber(stored[1]) or (cold and min(MAX_DEBT, burst * unit + max(0, coldAt - now) * rate) or 0),
-    at = tonumber(stored[2]) or (cold and min(coldAt, now) or now),
-    line = line, open = 0, granted = tonumber(stored[4]) or 0, refused = tonumber(stored[5]) or 0,
+  return {
+    min = input[at], max = input[at + 1], gradient = input[at + 2] == 1, latencyUs = input[at + 3],
+    errorPermille = input[at + 4], period = input[at + 5],
   }
-  local storedRate, storedUnit = tonumber(stored[6]) or rate, tonumber(stored[7]) or unit
-  local storedAt, fullAt = bucket.at, bucket.at + ceil(bucket.debt / storedRate)
-  drain(bucket, storedRate, storedUnit)
-  openLine(bucket, fullAt)
-  bucket.described = tonumber(stored[6]) == rate and tonumber(stored[7]) == unit and tonumber(stored[8]) == version
-  -- Whether the state as stored says the same as here. Else a place in the line has to be written with all of it.
-  bucket.current = exists and storedAt <= bucket.at and storedRate == rate and storedUnit == unit
-  return bucket
 end
 
--- Returns the position after the limits.
-local function loadBuckets(position)
-  local count = input[position]
-  position = position + 1
+-- Returns the position after the limit.
+local function readLimit(index, at)
+  local kind = input[at]
+  local limit = { kind = kind }
+  limits[index] = limit
+  if kind == RATE then
+    limit.rate, limit.unit, limit.burst = input[at + 1], input[at + 2], input[at + 3]
+    limit.oversize, limit.ranked = input[at + 4] == 1, input[at + 5] == 1
+    limit.kept = { [0] = 0, input[at + 6], input[at + 7] }
+    limit.penaltyAfter, limit.penaltyPermille, limit.penaltyFor = input[at + 8], input[at + 9], input[at + 10]
+    limit.maxKeys, limit.fastest = input[at + 11], input[at + 12]
+    limit.adaptive = readAdaptiveRule(at + 13)
+    return at + 19
+  elseif kind == WINDOW then
+    limit.mode, limit.max, limit.window, limit.cells = input[at + 1], input[at + 2], input[at + 3], input[at + 4]
+    limit.aligned, limit.maxKeys = input[at + 5] == 1, input[at + 6]
+    return at + 7
+  end
+  limit.max, limit.lease = input[at + 1], input[at + 2]
+  limit.adaptive = readAdaptiveRule(at + 3)
+  return at + 9
+end
+
+-- The microsecond from which a bucket's state says nothing more than none does.
+local function restOf(bucket)
+  if not (bucket.changed or (bucket.joined and not bucket.current)) then
+    return bucket.storedRest
+  end
+  return bucket.limit.kind == RATE and rateRest(bucket) or windowRest(bucket)
+end
+
+--- @include "overflow"
+local function readBucket(index, at)
+  local kind, limit, key = input[at], limits[input[at + 1]], input[at + 3]
+  local bucket = {
+    kind = kind, limit = limit, attribute = input[at + 2], key = KEYS[key], exists = false, changed = false,
+    joined = false, newlyRefused = 0,
+  }
+  buckets[index] = bucket
+  if kind == RATE then
+    loadRate(bucket, limit)
+  elseif kind == WINDOW then
+    bucket.entries = KEYS[key + 1]
+    loadWindow(bucket, limit)
+  elseif kind == SLOTS then
+    bucket.leases, bucket.queue, bucket.waiting = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+    loadSlots(bucket, limit)
+  else
+    bucket.whole, bucket.weight = buckets[input[at + 4]], input[at + 5]
+    loadShare(bucket, KEYS[key + 1])
+    return
+  end
+  if input[at + 4] > 0 then
+    bucket.shared, bucket.registry = buckets[input[at + 4]], KEYS[input[at + 5]]
+  end
+end
+
+-- Returns the position after the limits and buckets.
+local function loadBuckets(at)
+  local count = input[at]
+  at = at + 1
   for index = 1, count do
-    buckets[index] = loadBucket(
-      KEYS[index + 1], input[position], input[position + 1], input[position + 2], input[position + 3]
-    )
-    position = position + 4
+    at = readLimit(index, at)
   end
-  return position
+  count = input[at]
+  at = at + 1
+  for index = 1, count do
+    readBucket(index, at)
+    at = at + 6
+  end
+  return at
 end
 
-local function saveBucket(bucket)
-  local key = bucket.key
-  redis.call('HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted))
-  if not bucket.described then
-    redis.call('HSET', key, 'rate', whole(bucket.rate), 'unit', whole(bucket.unit), 'version', whole(version))
+local function countRefusal(bucket)
+  if bucket.kind == RATE and overLimit(bucket) then
+    bucket.refused = bucket.refused + 1
+    register(bucket)
+  elseif bucket.exists then
+    -- Else what was taken over now would be taken over again and again.
+    if bucket.outdated then
+      bucket.changed = true
+      bucket.line = bucket.open
+      bucket.outdated = false
+      if bucket.kind == SHARE then
+        stateShare(bucket, true)
+      end
+    end
+    bucket.refused = bucket.refused + 1
+    bucket.newlyRefused = bucket.newlyRefused + 1
+    register(bucket)
+  elseif bucket.kind == RATE then
+    bucket.over = 0 -- without state nothing is remembered
   end
-  if bucket.line > 0 then
-    redis.call('HSET', key, 'line', whole(bucket.line))
-  elseif bucket.hadLine then
-    redis.call('HDEL', key, 'line')
-  end
-  if bucket.refused > 0 then
-    redis.call('HSET', key, 'refused', whole(bucket.refused))
-  end
-  -- A full bucket is the same as none once its line is forgotten; the state carries its own times, this is clean-up.
-  local fullAt = bucket.at + ceil(bucket.debt / bucket.rate)
-  expireAfterMs(key, ceil((fullAt - now) / 1000) + LINE_GRACE_US / 1000)
 end
 
 local function saveBuckets()
   for index = 1, #buckets do
     local bucket = buckets[index]
-    if bucket.changed or (bucket.joined and not bucket.current) then
-      saveBucket(bucket)
-    elseif bucket.joined then
-      -- Debt and time stay: a bucket is full since it was, not since its last refusal, or its line is never forgotten.
-      redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-    elseif bucket.newlyRefused > 0 then
-      redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
+    if bucket.kind == RATE then
+      saveRate(bucket)
+    elseif bucket.kind == WINDOW then
+      saveWindow(bucket)
+    elseif bucket.kind == SLOTS then
+      saveSlots(bucket)
+    else
+      saveShare(bucket)
     end
   end
+  saveGroups()
 end

@@ -1,17 +1,18 @@
 --[[
-  cancel: takes a grant back that has not started. From each bucket all of it if nothing was granted there since, else
-  nothing: any other refund lets later grants break the bound.
+  cancel: takes a grant back that has not started. From a rate all of it if nothing was granted there since, else
+  nothing: any other refund lets later grants break the bound. From a window what it counted.
 ]]
 --- @include "numbers"
 --- @include "buckets"
 local function refund(bucket, cost, grantedAfter, pushed)
-  if not bucket.exists or bucket.granted ~= grantedAfter then
+  if bucket.granted ~= grantedAfter then
     return false
   end
-  bucket.debt = max(0, bucket.debt - cost * bucket.unit - pushed)
+  local units = cost * bucket.limit.unit + pushed
+  bucket.debt = min(bucket.debt, max(emptiedUnits(bucket), bucket.debt - units))
+  bucket.promised = max(0, bucket.promised - units)
   bucket.granted = bucket.granted - cost
   bucket.changed = true
-  openLine(bucket, bucket.at)
   return true
 end
 
@@ -21,7 +22,21 @@ local function cancel(position)
   local all = now < start and legs > 0
   if all then
     for index = first, last, 4 do
-      all = refund(buckets[input[index]], input[index + 1], input[index + 2], input[index + 3]) and all
+      local bucket = buckets[input[index]]
+      local given = false
+      if bucket.exists and restOf(bucket) > now then
+        bucket = ownOrShared(bucket)
+        if bucket.kind == RATE then
+          given = refund(bucket, input[index + 1], input[index + 2], input[index + 3])
+        elseif bucket.kind == WINDOW then
+          given = correctWindow(bucket, start, -input[index + 1])
+        end
+      end
+      if given then
+        bucket.line = bucket.open
+        register(bucket)
+      end
+      all = given and all
     end
   end
   put(all and 1 or 0)

@@ -1,6 +1,6 @@
 --[[
   force: charges whatever the buckets hold, from now on; who comes after waits until it has drained. All or, if that
-  would leave the exact range, none.
+  would leave the exact range, none. Slots are leased even if there are none.
 ]]
 --- @include "numbers"
 --- @include "gcra"
@@ -9,16 +9,19 @@ local function force(position)
   local legs = input[position]
   local first, last = position + 1, position + 2 * legs - 1
   for index = first, last, 2 do
-    local bucket = buckets[input[index]]
-    if not withinHorizon(bucket, input[index + 1] * bucket.unit, 0) then
-      put(0)
-      return last + 2
-    end
+    look(ownOrShared(buckets[input[index]]), input[index + 1])
   end
-  for index = first, last, 2 do
-    local bucket, cost = buckets[input[index]], input[index + 1]
-    commit(bucket, cost * bucket.unit, 0, cost)
+  if not withinHorizons(first, last, 0) then
+    put(0)
+    return last + 2
   end
   put(1)
+  for index = first, last, 2 do
+    local bucket = ownOrShared(buckets[input[index]])
+    local told = charge(bucket, input[index + 1], 0)
+    if bucket.kind == SLOTS then
+      put(told)
+    end
+  end
   return last + 2
 end

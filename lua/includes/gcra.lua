@@ -2,11 +2,19 @@
   The generic cell rate algorithm in debt form; src/core/gcra.ts is the model and says why. The same operations in the
   same order on the same doubles, so that both round alike. Reads `now`.
 ]]
+--- @include "numbers"
 local MAX_DEBT = 4503599627370496 -- 2^52
 local MAX_CLOCK_STEP_US = 1000000
 local MAX_COLD_AHEAD_US = 60000000
+local MAX_AHEAD_US = 315360000000000
+local RECALL_US = 1000000
 
 local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
+
+-- A stamp that a clock wrote which has been put right since.
+local function movedBy(us, step)
+  return us == 0 and 0 or max(0, us - step)
+end
 
 -- Debt in the units of another limit. fmod is exact; Lua's own % is not for large numbers.
 local function convert(debt, fromUnit, toUnit)
@@ -19,41 +27,59 @@ local function convert(debt, fromUnit, toUnit)
   return min(MAX_DEBT, tokens * toUnit + rest)
 end
 
--- Brings debt, at and line of a bucket that is in units of `rate` and `unit` to `now`, in the units of its limit.
-local function drain(bucket, rate, unit)
-  local at = bucket.at
-  if at - now > MAX_CLOCK_STEP_US then
-    if bucket.line > 0 then
-      bucket.line = max(0, bucket.line - (at - now))
-    end
-    bucket.at = now
-  elseif now > at then
-    local elapsed = now - at
-    bucket.debt = elapsed >= ceil(bucket.debt / rate) and 0 or bucket.debt - elapsed * rate
-    bucket.at = now
-  end
-  if rate ~= bucket.rate or unit ~= bucket.unit then
-    bucket.debt = convert(bucket.debt, unit, bucket.unit)
+-- The debt of a bucket that will be empty in `ahead`.
+local function capacityAt(limit, rate, ahead)
+  return min(MAX_DEBT, limit.burst * limit.unit + ahead * rate)
+end
+
+local function drainTo(bucket, us)
+  local elapsed = us - bucket.at
+  if elapsed > 0 then
+    bucket.debt = elapsed >= ceil(bucket.debt / bucket.rate) and 0 or bucket.debt - elapsed * bucket.rate
+    bucket.at = us
   end
 end
 
--- From the bucket's own time until `units` fit.
-local function waitFor(bucket, units)
-  local over = bucket.debt + units - bucket.capacity
+-- The bucket drains at another rate from now on, under the same limit; what is promised keeps its time.
+local function repace(bucket, rate)
+  if rate > bucket.rate and bucket.last > bucket.at then
+    bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * (bucket.last - bucket.at))
+  end
+  bucket.rate = rate
+end
+
+-- What a pause leaves owing at least, now.
+local function emptiedUnits(bucket)
+  local empty = max(bucket.closed, closedUntil)
+  if empty == 0 then
+    return 0
+  elseif empty > bucket.at then
+    return capacityAt(bucket.limit, bucket.rate, empty - bucket.at)
+  end
+  return max(0, bucket.capacity - (bucket.at - empty) * bucket.rate)
+end
+
+-- The rate at which a bucket drains that may be adaptive, or have been over its limit for long.
+local function penalised(limit, rate)
+  return max(1, floor((rate * limit.penaltyPermille) / 1000))
+end
+
+-- What a request asks of the burst, with what must remain for more urgent ones.
+local function askedTokens(limit, cost, priority)
+  local within = limit.oversize and min(cost, limit.burst) or cost
+  if limit.ranked then
+    return within + min(limit.kept[priority], limit.burst - within)
+  end
+  return within
+end
+
+-- From the bucket's own time until the cost fits.
+local function waitFor(bucket, cost, priority)
+  local limit = bucket.limit
+  local over = bucket.debt + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
   return over <= 0 and 0 or ceil(over / bucket.rate)
 end
 
 local function withinHorizon(bucket, units, ahead)
   return bucket.debt + units <= MAX_DEBT and ahead <= floor((MAX_DEBT - units) / bucket.rate)
-end
-
--- Returns the units by which the bucket was moved forward to the start.
-local function commit(bucket, units, ahead, cost)
-  local pushed = max(0, ahead * bucket.rate - bucket.debt)
-  bucket.debt = bucket.debt + pushed + units
-  bucket.granted = bucket.granted + cost
-  bucket.line = bucket.open
-  bucket.exists = true
-  bucket.changed = true
-  return pushed
 end

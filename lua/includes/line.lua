@@ -6,20 +6,20 @@
 ]]
 --- @include "gcra"
 local LINE_GRACE_US = 1000000
-local MAX_LINE_AHEAD_US = 315360000000000
 
--- `fullAt` is when the bucket was full, as it was stored.
-local function openLine(bucket, fullAt)
-  if bucket.line <= bucket.at or bucket.at - fullAt >= LINE_GRACE_US then
+-- `full` is whether it is full now, `fullAt` when it came to be, as it was stored.
+local function openLine(bucket, full, fullAt)
+  if bucket.line <= bucket.at or (full and bucket.at - fullAt >= LINE_GRACE_US) then
     bucket.open = 0
   else
     bucket.open = bucket.line
   end
 end
 
-local function joinLine(bucket, units, slot)
-  bucket.line = min(slot + ceil(units / bucket.rate), bucket.at + MAX_LINE_AHEAD_US)
+local function joinLine(bucket, slot, interval)
+  bucket.line = min(slot + interval, bucket.at + MAX_AHEAD_US)
   bucket.open = bucket.line
+  bucket.refused = bucket.refused + 1
   bucket.exists = true
   bucket.joined = true
 end

@@ -3,18 +3,42 @@
 ]]
 --- @include "numbers"
 --- @include "gcra"
---- @include "buckets"
+--- @include "acquire"
+local function effectiveOf(bucket)
+  if bucket.kind == RATE then
+    return bucket.rate
+  elseif bucket.kind == SHARE then
+    return bucket.view
+  end
+  return bucket.kind == SLOTS and bucket.slots or bucket.limit.max
+end
+
+local function remainingOf(bucket)
+  if bucket.kind == RATE then
+    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
+  elseif bucket.kind == WINDOW then
+    return max(0, bucket.limit.max - usedOf(bucket))
+  elseif bucket.kind == SLOTS then
+    return max(0, bucket.slots - bucket.held)
+  end
+  local whole = bucket.whole
+  return max(0, floor((whole.capacity - whole.debt) / whole.limit.unit))
+end
+
 local function peek(position)
-  local legs = input[position]
-  local first, last = position + 1, position + 2 * legs - 1
+  local legs = input[position + 1]
+  local first, last = position + 2, position + 1 + 2 * legs
+  priority, holder = input[position], ''
   for index = first, last, 2 do
-    local bucket = buckets[input[index]]
-    local wait = waitFor(bucket, input[index + 1] * bucket.unit)
-    put(max(0, floor((bucket.capacity - bucket.debt) / bucket.unit)))
-    put(wait == 0 and 0 or bucket.at - now + wait)
-    put(bucket.open == 0 and 0 or bucket.open - now)
+    local bucket = ownOrShared(buckets[input[index]])
+    local wait, paused = look(bucket, input[index + 1])
+    put(remainingOf(bucket))
+    put(wait)
+    put(bucket.seenLine == 0 and 0 or bucket.seenLine - now)
+    put(paused)
     put(bucket.granted)
     put(bucket.refused)
+    put(effectiveOf(bucket))
   end
-  return last + 2
+  return last + 1
 end

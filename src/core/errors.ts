@@ -11,7 +11,8 @@ export type FlyballErrorCode =
   | 'FLYBALL_TOO_MANY_WAITERS'
   | 'FLYBALL_GOVERNOR_CLOSED'
   | 'FLYBALL_STORE_UNAVAILABLE'
-  | 'FLYBALL_REFUSED';
+  | 'FLYBALL_REFUSED'
+  | 'FLYBALL_DEFERRAL_LIMIT';
 
 // Registered, so that a guard recognises an error made by another copy of the package.
 const MARK = Symbol.for('flyball.error');
@@ -110,6 +111,27 @@ export class RefusedError extends FlyballError {
   }
 }
 
+/** A job was put aside as often, or for as long, as its policy allows (`maxDeferrals`, `maxDeferredMs`). It never ran. */
+export class DeferralLimitError extends FlyballError {
+  readonly code = 'FLYBALL_DEFERRAL_LIMIT';
+
+  /**
+   * @param count - How often it was put aside.
+   * @param deferredMs - Since it first was.
+   * @param retryAfterMs - What it would have had to wait for once more.
+   */
+  constructor(
+    readonly count: number,
+    readonly deferredMs: number,
+    readonly retryAfterMs: number,
+  ) {
+    super(
+      `put aside ${count} times in ${Math.round(deferredMs)} ms, and would have to wait for ` +
+        `${retryAfterMs} ms more: beyond maxDeferrals or maxDeferredMs`,
+    );
+  }
+}
+
 /** Whether `error` was thrown by Flyball, by whichever copy of the package. */
 export function isFlyballError(error: unknown): error is FlyballError {
   return typeof error === 'object' && error !== null && MARK in error;
@@ -127,6 +149,7 @@ export const isTooManyWaitersError = guard<TooManyWaitersError>('FLYBALL_TOO_MAN
 export const isGovernorClosedError = guard<GovernorClosedError>('FLYBALL_GOVERNOR_CLOSED');
 export const isStoreUnavailableError = guard<StoreUnavailableError>('FLYBALL_STORE_UNAVAILABLE');
 export const isRefusedError = guard<RefusedError>('FLYBALL_REFUSED');
+export const isDeferralLimitError = guard<DeferralLimitError>('FLYBALL_DEFERRAL_LIMIT');
 
 function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);

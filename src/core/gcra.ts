@@ -1,4 +1,6 @@
-import { horizonUs, MAX_DEBT_UNITS, type RateLimit } from './limit.ts';
+import { type AdaptiveState, begun, risen, used } from './adaptive.ts';
+import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from './moment.ts';
+import { horizonUs, MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 
 /**
  * The generic cell rate algorithm in debt form, in whole numbers (docs/algorithm.md has the proof sketch).
@@ -18,66 +20,195 @@ export interface Bucket {
   granted: number;
   /** Requests that this bucket refused since it has been there. */
   refused: number;
-  /** The units that `debt` is in, since a limit may be changed while its buckets live. */
-  readonly rate: number;
+  /** The latest start that was promised ahead; 0: none was. */
+  lastUs: number;
+  /** Units of grants that were promised more than {@link RECALL_US} ahead since none was last: the most that a recall undoes. */
+  promised: number;
+  /** Until when this bucket is paused; it is empty then. 0: it never was. */
+  closedUs: number;
+  /** Since when its requests are refused without a pause; 0: they are not. Only with a penalty. */
+  overUs: number;
+  /** Until when it runs at a share of its rate; 0: it does not. Only with a penalty. */
+  penaltyUs: number;
+  /** Only with an adaptive limit. */
+  adaptive: AdaptiveState | null;
+  /** What `debt` was charged under, since a limit may be changed while its buckets live: units a µs and a token, and the burst. */
+  rate: number;
   readonly periodUs: number;
+  readonly burst: number;
+  readonly version: number;
 }
 
-/** How far a clock may be behind `atUs` before it counts as corrected rather than as late. */
-export const MAX_CLOCK_STEP_US = 1_000_000;
-
-const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs;
-export const costUnits = (limit: RateLimit, cost: number): number => cost * limit.periodUs;
+/** An adaptive rate is forgotten after this long without a request, as other buckets are when they are full. */
+export const ADAPTIVE_KEPT_US = 3_600_000_000;
 
 /** A cold start lies no further ahead than this; a time that does was written by a clock that was wrong. */
 export const MAX_COLD_AHEAD_US = 60_000_000;
 
+const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs;
+
+/** The debt of a bucket that will be empty in `aheadUs`. */
+export const capacityAt = (limit: RateLimit, rate: number, aheadUs: number): number =>
+  Math.min(MAX_DEBT_UNITS, capacityUnits(limit) + aheadUs * rate);
+
+export const costUnits = (limit: RateLimit, cost: number): number => cost * limit.periodUs;
+
 /**
- * The bucket of a limit that has no state. That is a full one, unless all buckets are known to be empty at `coldAtUs`:
- * a cold start was asked for, or the store lost its data. Then it may lie ahead, after what was promised before the loss.
+ * The bucket of a limit that has no state. That is a full one, unless all buckets are known to be empty at a time: a cold
+ * start was asked for, the store lost its data, or the governor was paused. Then it may lie ahead.
  */
-export function blank(limit: RateLimit, nowUs: number, coldAtUs: number): Bucket {
-  const state = { lineUs: 0, granted: 0, refused: 0, rate: limit.rate, periodUs: limit.periodUs };
-  if (coldAtUs === 0) return { debt: 0, atUs: nowUs, ...state };
-  const aheadUs = Math.max(0, coldAtUs - nowUs);
-  const debt = Math.min(MAX_DEBT_UNITS, capacityUnits(limit) + aheadUs * limit.rate);
-  return { debt, atUs: coldAtUs - aheadUs, ...state };
+export function blank(limit: RateLimit, at: Moment): Bucket {
+  // A pause that lasts still is seen to by drained().
+  const emptyUs = Math.max(at.coldAtUs, Math.min(at.closedUs, at.nowUs));
+  const aheadUs = Math.max(0, emptyUs - at.nowUs);
+  return {
+    debt: emptyUs === 0 ? 0 : capacityAt(limit, limit.rate, aheadUs),
+    atUs: emptyUs === 0 ? at.nowUs : emptyUs - aheadUs,
+    lineUs: 0,
+    granted: 0,
+    refused: 0,
+    lastUs: 0,
+    promised: 0,
+    closedUs: 0,
+    overUs: 0,
+    penaltyUs: 0,
+    adaptive: limit.adaptive && begun(limit.adaptive, limit.rate / 1_000, at.nowUs),
+    rate: limit.rate,
+    periodUs: limit.periodUs,
+    burst: limit.burst,
+    version: at.version,
+  };
 }
 
 /**
- * The bucket as it stands at `nowUs`, in the limit's own units.
+ * The bucket as it stands now, in the limit's own units.
  *
  * A clock that steps back must not give tokens twice: the bucket's time stands still until the clock has caught up.
  * If it is behind by more than {@link MAX_CLOCK_STEP_US}, the earlier time was the wrong one, and standing still
  * would stop the work for as long as it was wrong: the bucket adopts `nowUs` and keeps its debt.
  */
-export function drained(bucket: Bucket, limit: RateLimit, nowUs: number): Bucket {
-  let { debt, atUs, lineUs } = bucket;
-  if (atUs - nowUs > MAX_CLOCK_STEP_US) {
-    if (lineUs > 0) lineUs = Math.max(0, lineUs - (atUs - nowUs));
-    atUs = nowUs;
-  } else if (nowUs > atUs) {
-    // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
-    const elapsedUs = nowUs - atUs;
-    debt = elapsedUs >= ceilDiv(debt, bucket.rate) ? 0 : debt - elapsedUs * bucket.rate;
-    atUs = nowUs;
+export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
+  const { nowUs } = at;
+  const bucket = stored.atUs - nowUs > MAX_CLOCK_STEP_US ? stepped(stored, nowUs) : { ...stored };
+  const idleUs = nowUs - bucket.atUs;
+  const emptyUs = Math.max(bucket.closedUs, at.closedUs);
+  if (emptyUs > bucket.atUs && emptyUs <= nowUs) {
+    // Whatever it held, a pause that is over has left it empty at its end.
+    drainTo(bucket, emptyUs);
+    bucket.debt = Math.max(bucket.debt, Math.min(MAX_DEBT_UNITS, limit.burst * bucket.periodUs));
   }
-  if (bucket.rate !== limit.rate || bucket.periodUs !== limit.periodUs) {
+  drainTo(bucket, nowUs);
+  if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
+  if (bucket.version !== at.version) recall(bucket, nowUs);
+  if (bucket.version !== at.version && bucket.lineUs > bucket.atUs) {
+    // The same work, at the new pace.
+    const pace = (bucket.rate * limit.periodUs) / (limit.rate * bucket.periodUs);
+    bucket.lineUs = bucket.atUs + Math.min(MAX_AHEAD_US, Math.ceil((bucket.lineUs - bucket.atUs) * pace));
+  }
+  let { debt } = bucket;
+  if (bucket.periodUs !== limit.periodUs) {
     debt = convert(debt, bucket.periodUs, limit.periodUs);
+    bucket.promised = convert(bucket.promised, bucket.periodUs, limit.periodUs);
   }
-  return { ...bucket, debt, atUs, lineUs, rate: limit.rate, periodUs: limit.periodUs };
+  const adaptive = limit.adaptive && adapted(bucket, limit, idleUs, nowUs);
+  const rate = rateOf(limit, adaptive, bucket.penaltyUs > nowUs);
+  if (bucket.version === at.version && bucket.periodUs === limit.periodUs) {
+    bucket.debt = debt;
+    repace(bucket, rate);
+    debt = bucket.debt;
+  }
+  const paused = emptyUs > nowUs ? capacityAt(limit, rate, emptyUs - nowUs) : 0;
+  if (paused > debt) {
+    // Like a promise: should the pause be ended early, it is taken back.
+    if (emptyUs > nowUs + RECALL_US) bucket.promised += paused - debt;
+    bucket.lastUs = Math.max(bucket.lastUs, emptyUs);
+    debt = paused;
+  }
+  const { periodUs, burst } = limit;
+  return { ...bucket, debt, adaptive, rate, periodUs, burst, version: at.version };
 }
 
+/**
+ * Takes back what was promised to start later than {@link RECALL_US} from now. What may still be used left no more debt than
+ * a full burst and that time's worth; and what was never promised so far ahead stays owed, whatever it comes to.
+ */
+function recall(bucket: Bucket, nowUs: number): void {
+  if (bucket.promised === 0) return;
+  const usable = bucket.burst * bucket.periodUs + bucket.rate * RECALL_US;
+  bucket.debt = Math.min(bucket.debt, Math.max(usable, bucket.debt - bucket.promised));
+  bucket.promised = 0;
+  bucket.lastUs = Math.min(bucket.lastUs, nowUs + RECALL_US);
+}
+
+/**
+ * The bucket drains at another rate from now on, under the same limit. What is promised keeps its time: else what stands for it
+ * would drain before it starts, and others would come between.
+ */
+export function repace(bucket: Bucket, rate: number): void {
+  // At a slower one it takes longer as it is: on the safe side.
+  if (rate > bucket.rate && bucket.lastUs > bucket.atUs) {
+    const debt = bucket.debt + (rate - bucket.rate) * (bucket.lastUs - bucket.atUs);
+    bucket.debt = Math.min(MAX_DEBT_UNITS, debt);
+  }
+  bucket.rate = rate;
+}
+
+function stepped(bucket: Bucket, nowUs: number): Bucket {
+  const stepUs = bucket.atUs - nowUs;
+  return {
+    ...bucket,
+    atUs: nowUs,
+    lineUs: movedBy(bucket.lineUs, stepUs),
+    lastUs: movedBy(bucket.lastUs, stepUs),
+    closedUs: movedBy(bucket.closedUs, stepUs),
+    overUs: movedBy(bucket.overUs, stepUs),
+    penaltyUs: movedBy(bucket.penaltyUs, stepUs),
+  };
+}
+
+function drainTo(bucket: Bucket, us: number): void {
+  // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
+  const elapsedUs = us - bucket.atUs;
+  if (elapsedUs <= 0) return;
+  bucket.debt = elapsedUs >= ceilDiv(bucket.debt, bucket.rate) ? 0 : bucket.debt - elapsedUs * bucket.rate;
+  bucket.atUs = us;
+}
+
+function adapted(bucket: Bucket, limit: RateLimit, idleUs: number, nowUs: number): AdaptiveState {
+  const rule = limit.adaptive!;
+  if (bucket.adaptive === null || idleUs > ADAPTIVE_KEPT_US) return begun(rule, limit.rate / 1_000, nowUs);
+  return risen(bucket.adaptive, rule, limit.options.periodMs * 1_000, nowUs);
+}
+
+function rateOf(limit: RateLimit, adaptive: AdaptiveState | null, inPenalty: boolean): number {
+  const rate = adaptive === null ? limit.rate : adaptive.value;
+  return inPenalty ? penalised(limit, rate) : rate;
+}
+
+/** The share of a rate that a bucket has that was over its limit for long. */
+export const penalised = ({ penalty }: RateLimit, rate: number): number =>
+  penalty === null ? rate : Math.max(1, Math.floor((rate * penalty.permille) / 1_000));
+
+/** What a request asks of the burst: its cost, or all of it if it is larger and may leave the bucket owing. */
+const costWithin = (limit: RateLimit, cost: number): number =>
+  limit.oversize ? Math.min(cost, limit.burst) : cost;
+
+/** Tokens that must remain for more urgent requests; never so many that the cost could not pass at all. */
+const keptTokens = (limit: RateLimit, cost: number, priority: 0 | 1 | 2): number =>
+  limit.kept === null ? 0 : Math.min(limit.kept[priority], limit.burst - cost);
+
 /** Microseconds from the bucket's own time until `cost` tokens fit; 0 if they fit now. */
-export function waitUs(bucket: Bucket, limit: RateLimit, cost: number): number {
-  const over = bucket.debt + costUnits(limit, cost) - capacityUnits(limit);
-  return over <= 0 ? 0 : ceilDiv(over, limit.rate);
+export function waitUs(bucket: Bucket, limit: RateLimit, cost: number, priority: 0 | 1 | 2): number {
+  const within = costWithin(limit, cost);
+  const asked = within + keptTokens(limit, within, priority);
+  const over = bucket.debt + costUnits(limit, asked) - capacityUnits(limit);
+  return over <= 0 ? 0 : ceilDiv(over, bucket.rate);
 }
 
 /** Whether a grant that starts `aheadUs` after the bucket's time would keep its debt within the exact range. */
 export function withinHorizon(bucket: Bucket, limit: RateLimit, aheadUs: number, cost: number): boolean {
   const units = costUnits(limit, cost);
-  return bucket.debt + units <= MAX_DEBT_UNITS && aheadUs <= horizonUs(limit.rate, units);
+  return bucket.debt + units <= MAX_DEBT_UNITS && aheadUs <= horizonUs(bucket.rate, units);
 }
 
 /**
@@ -89,9 +220,12 @@ export function withinHorizon(bucket: Bucket, limit: RateLimit, aheadUs: number,
  * @returns the units by which the bucket was moved forward, for {@link refund}.
  */
 export function commit(bucket: Bucket, limit: RateLimit, aheadUs: number, cost: number): number {
-  const pushedUnits = Math.max(0, aheadUs * limit.rate - bucket.debt);
+  const pushedUnits = Math.max(0, aheadUs * bucket.rate - bucket.debt);
   bucket.debt += pushedUnits + costUnits(limit, cost);
   bucket.granted += cost;
+  if (aheadUs > RECALL_US) bucket.promised += pushedUnits + costUnits(limit, cost);
+  if (aheadUs > 0) bucket.lastUs = Math.max(bucket.lastUs, bucket.atUs + aheadUs);
+  if (bucket.adaptive !== null) bucket.adaptive = used(bucket.adaptive, cost);
   return pushedUnits;
 }
 
@@ -108,12 +242,53 @@ export function refund(
   grantedAfter: number,
   cost: number,
   pushedUnits: number,
+  at: Moment,
 ): boolean {
   if (bucket.granted !== grantedAfter) return false;
-  bucket.debt = Math.max(0, bucket.debt - costUnits(limit, cost) - pushedUnits);
+  const units = costUnits(limit, cost) + pushedUnits;
+  bucket.debt = Math.min(bucket.debt, Math.max(emptiedUnits(bucket, limit, at), bucket.debt - units));
+  bucket.promised = Math.max(0, bucket.promised - units);
   bucket.granted -= cost;
   return true;
 }
+
+/**
+ * Corrects a cost after the fact. Above it, the overrun becomes debt. Below it, what has not drained since the start is
+ * given back, and only if nothing is promised ahead: anything more would let later grants break the bound.
+ */
+export function settle(
+  bucket: Bucket,
+  limit: RateLimit,
+  startUs: number,
+  cost: number,
+  actual: number,
+  at: Moment,
+): void {
+  if (actual >= cost) {
+    bucket.debt = Math.min(MAX_DEBT_UNITS, bucket.debt + costUnits(limit, actual - cost));
+    bucket.granted += actual - cost;
+    return;
+  }
+  if (bucket.lastUs > bucket.atUs) return;
+  const elapsedUs = Math.max(0, bucket.atUs - startUs);
+  const most = fastest(limit);
+  const paid = costUnits(limit, cost);
+  const undrained = elapsedUs >= ceilDiv(paid, most) ? 0 : paid - elapsedUs * most;
+  const left = bucket.debt - Math.min(costUnits(limit, cost - actual), undrained);
+  bucket.debt = Math.min(bucket.debt, Math.max(emptiedUnits(bucket, limit, at), left));
+}
+
+/** What a pause leaves owing at least, now: what was granted before it cannot be had back at its end. */
+function emptiedUnits(bucket: Bucket, limit: RateLimit, at: Moment): number {
+  const emptyUs = Math.max(bucket.closedUs, at.closedUs);
+  if (emptyUs === 0) return 0;
+  if (emptyUs > bucket.atUs) return capacityAt(limit, bucket.rate, emptyUs - bucket.atUs);
+  return Math.max(0, capacityUnits(limit) - (bucket.atUs - emptyUs) * bucket.rate);
+}
+
+// The rate may have been anything since the start; it was never more than this.
+export const fastest = (limit: RateLimit): number =>
+  limit.adaptive === null ? limit.rate : Math.max(limit.rate, Math.ceil(limit.adaptive.max * 1_000));
 
 /** The microsecond of the bucket's clock at which it will be full again. */
 export const fullAtUs = (bucket: Bucket): number => bucket.atUs + ceilDiv(bucket.debt, bucket.rate);

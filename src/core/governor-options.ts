@@ -23,6 +23,12 @@ export interface GovernorOptions {
    * 60,000, default 100: the promised starts are met to within it.
    */
   graceMs?: number;
+  /**
+   * Which edition of the limits in code this is, a build number say: a whole number from 1. The highest that was ever brought
+   * wins, so that an older process that starts later cannot undo a newer one's limits; a process without one never
+   * replaces one that has it. Left out by all: the process that started last wins.
+   */
+  revision?: number;
 }
 
 /** The same, checked and complete. */
@@ -32,11 +38,13 @@ export interface GovernorConfig {
   readonly coldStart: ColdStart;
   readonly maxWaiters: number;
   readonly graceMs: number;
+  /** 0: none. */
+  readonly revision: number;
 }
 
 const GOVERNOR_DEFAULTS = { coldStart: 'full', maxWaiters: 10_000, graceMs: 100 } as const;
 
-const NAMES = ['name', 'limits', 'coldStart', 'maxWaiters', 'graceMs'];
+const NAMES = ['name', 'limits', 'coldStart', 'maxWaiters', 'graceMs', 'revision'];
 
 /**
  * Checks a governor's options; those named in `others` are the caller's to check.
@@ -52,6 +60,8 @@ export function parseGovernorOptions(options: unknown, others: readonly string[]
     coldStart: oneOf('coldStart', coldStart, ['full', 'empty']),
     maxWaiters: wholeNumber('maxWaiters', maxWaiters, 1, 1_000_000),
     graceMs: durationMs('graceMs', graceMs, 10, 60_000),
+    revision:
+      given.revision === undefined ? 0 : wholeNumber('revision', given.revision, 1, Number.MAX_SAFE_INTEGER),
   });
 }
 

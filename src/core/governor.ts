@@ -1,42 +1,35 @@
 import type { Clock } from './clock.ts';
-import type { Terms, Verdict } from './decide.ts';
 import type { Decision, Grant, LimitState, Refusal, Reservation } from './decision.ts';
-import { GovernorClosedError, InvalidOptionError, WaitTooLongError } from './errors.ts';
+import type { Deferrals } from './deferrals.ts';
+import { GovernorClosedError, InvalidOptionError, isInvalidOptionError, WaitTooLongError } from './errors.ts';
+import type { GovernorEvents } from './events.ts';
+import { type FeedbackOptions, parseFeedback } from './feedback.ts';
+import { ReservationHandle } from './grant-handle.ts';
 import type { Limits } from './limit.ts';
-import { durationMs, knownNames, oneOf, plainObject } from './options.ts';
-import type { Cost, Keys } from './request.ts';
+import { limitState } from './limit-state.ts';
+import { durationMs, oneOf, plainObject, wholeNumber } from './options.ts';
+import { Reports } from './reports.ts';
+import { type Cost, type Keys, keyedLegsOf } from './request.ts';
+import {
+  checkNames,
+  classOf,
+  holderOf,
+  REQUEST_NAMES,
+  RESERVE_NAMES,
+  type RequestOptions,
+  type ReserveOptions,
+  RUN_NAMES,
+  type RunOptions,
+  toUs,
+  type WaitOptions,
+} from './request-options.ts';
+import { Reserving } from './reserving.ts';
+import type { Place } from './slot-queue.ts';
+import * as steering from './steering.ts';
 import type { Store } from './store.ts';
-import { StoreClock } from './store-clock.ts';
+import { isThrottled, pauseOf } from './throttled.ts';
 import { Waiters } from './waiters.ts';
-
-/** Options of one request. */
-export interface RequestOptions {
-  /** Values for the limits declared with `by`, for example `{ shop: 'acme' }`. */
-  keys?: Keys;
-}
-
-export interface ReserveOptions extends RequestOptions {
-  /** Longest time until the start, in milliseconds; 0: now or not at all. Default `Infinity`. */
-  maxWaitMs?: number;
-  /**
-   * Which refusals give a place in the line. `'none'` (default): none. `'keyed'`: those of limits with `by`. `'all'`:
-   * governor-wide limits too.
-   */
-  slots?: 'none' | 'keyed' | 'all';
-  /** Longest time until a slot, in milliseconds. Default `Infinity`. */
-  maxSlotMs?: number;
-  /** This request was given a slot before and comes back from it. Default false. */
-  returning?: boolean;
-  /** A returning request that must wait no longer than this keeps its place; milliseconds, default 1,000. */
-  patienceMs?: number;
-}
-
-export interface WaitOptions extends RequestOptions {
-  /** Longest wait in milliseconds; 0 never waits. Default `Infinity`. */
-  maxWaitMs?: number;
-  /** Ends the wait early; the call rejects with the signal's reason. */
-  signal?: AbortSignal;
-}
+import { Waiting } from './waiting.ts';
 
 /** What a governor is made of; `createGovernor` joins them. */
 export interface GovernorParts {
@@ -45,14 +38,28 @@ export interface GovernorParts {
   readonly clock: Clock;
   readonly maxWaiters: number;
   readonly graceMs: number;
+  /** Who this process is: unique among those that share the store. */
+  readonly instance: string;
+  /** A number from 0 to 1, for jitter. Default `Math.random`. */
+  readonly random?: () => number;
 }
 
-const DEFAULT_PATIENCE_MS = 1_000;
 const FOREVER = Number.POSITIVE_INFINITY;
+// Somebody whom many were told to come back to at the same time is not to be met by all of them at that time.
+const JITTER_SHARE = 0.1;
+const MAX_JITTER_MS = 30_000;
 
-const REQUEST_NAMES = ['keys'];
-const RESERVE_NAMES = [...REQUEST_NAMES, 'maxWaitMs', 'slots', 'maxSlotMs', 'returning', 'patienceMs'];
-const WAIT_NAMES = [...REQUEST_NAMES, 'maxWaitMs', 'signal'];
+function grantedUsOf(grant: unknown): number {
+  if (grant instanceof ReservationHandle) return grant.grantedUs;
+  throw new InvalidOptionError('grant', 'a grant of this governor', grant);
+}
+
+// Work that is done is not to fail because the store is away: then the estimate stays charged.
+async function settled(grant: Grant, actual: Cost): Promise<void> {
+  await grant.settle(actual).catch((error: unknown) => {
+    if (isInvalidOptionError(error)) throw error;
+  });
+}
 
 /** The control point of one downstream: all who act on it ask here first. Made by `createGovernor`. */
 export class Governor {
@@ -62,23 +69,37 @@ export class Governor {
   /** A holder that wakes more than this after its start has lost its reservation; milliseconds. */
   readonly graceMs: number;
   readonly #store: Store;
+  readonly #instance: string;
+  readonly #random: () => number;
   readonly #waiters: Waiters;
-  readonly #storeClock: StoreClock;
+  readonly #reserving: Reserving;
+  readonly #waiting: Waiting;
+  readonly #reports: Reports;
   #closed: Promise<void> | undefined;
 
   /** @internal */
   constructor(parts: GovernorParts) {
-    this.name = parts.name;
-    this.clock = parts.clock;
-    this.graceMs = parts.graceMs;
-    this.#store = parts.store;
-    this.#waiters = new Waiters(parts.clock, parts.maxWaiters);
-    this.#storeClock = new StoreClock(parts.graceMs);
+    const { name, store, clock, graceMs } = parts;
+    this.name = name;
+    this.clock = clock;
+    this.graceMs = graceMs;
+    this.#store = store;
+    this.#instance = parts.instance;
+    this.#random = parts.random ?? Math.random;
+    this.#waiters = new Waiters(clock, parts.maxWaiters);
+    this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
+    this.#waiting = new Waiting(store, clock, graceMs, this.#waiters, this.#reserving);
+    this.#reports = new Reports(store, clock);
   }
 
   /** Calls of this process that wait at this moment. */
   get waiting(): number {
     return this.#waiters.count;
+  }
+
+  /** @internal The jobs that are put aside now; for adapters. */
+  get deferrals(): Deferrals {
+    return this.#store.deferrals;
   }
 
   /** {@link allowN} with cost 1. */
@@ -109,8 +130,7 @@ export class Governor {
    */
   async allowN(cost: Cost, options: RequestOptions = {}): Promise<Decision> {
     checkNames(options, REQUEST_NAMES);
-    const decision = await this.#reserve(cost, { ...options, maxWaitMs: 0 });
-    return decision.allowed ? { allowed: true } : decision;
+    return this.#reserving.reserve(cost, { ...options, maxWaitMs: 0 });
   }
 
   /** {@link reserveN} with cost 1. */
@@ -138,52 +158,7 @@ export class Governor {
    */
   async reserveN(cost: Cost, options: ReserveOptions = {}): Promise<Reservation | Refusal> {
     checkNames(options, RESERVE_NAMES);
-    return this.#reserve(cost, options);
-  }
-
-  async #reserve(cost: Cost, options: ReserveOptions): Promise<Reservation | Refusal> {
-    const { keys, returning = false } = options;
-    if (typeof returning !== 'boolean') throw new InvalidOptionError('returning', 'true or false', returning);
-    const slots = oneOf('slots', options.slots ?? 'none', ['none', 'keyed', 'all']);
-    const maxSlotMs = durationMs('maxSlotMs', options.maxSlotMs ?? FOREVER, 0, FOREVER);
-    const askedMs = this.clock.monoMs();
-    const verdict = await this.#acquire(cost, keys, {
-      maxWaitUs: toUs(durationMs('maxWaitMs', options.maxWaitMs ?? FOREVER, 0, FOREVER)),
-      maxSlotUs: slots === 'none' ? 0 : toUs(maxSlotMs),
-      slots: slots === 'all' ? 'all' : 'keyed',
-      returning,
-      patienceUs: toUs(durationMs('patienceMs', options.patienceMs ?? DEFAULT_PATIENCE_MS, 0, FOREVER)),
-    });
-    if (!verdict.granted) {
-      const { limit, reason, waitUs, slotted } = verdict;
-      return {
-        allowed: false,
-        limit: limit.name,
-        keyed: limit.by !== null,
-        reason,
-        retryAfterMs: Math.ceil(waitUs / 1_000),
-        slotted,
-      };
-    }
-    const { startUs } = verdict.receipt;
-    const repliedMs = this.clock.monoMs();
-    const decidedMs = this.#storeClock.localMs(startUs - verdict.waitUs, askedMs, repliedMs);
-    if (decidedMs === undefined && options.maxWaitMs !== 0) {
-      // Granted, but nobody knows how long ago: as good as missed. The next reply is vouched for by this one.
-      await this.#store.cancel(verdict.receipt);
-      return this.#reserve(cost, options);
-    }
-    const startsInMs = verdict.waitUs / 1_000;
-    let cancelled: Promise<boolean> | undefined;
-    return {
-      allowed: true,
-      startsInMs,
-      startsAtMonoMs: (decidedMs ?? repliedMs) + startsInMs,
-      cancel: () => {
-        cancelled ??= this.#store.cancel(verdict.receipt);
-        return cancelled;
-      },
-    };
+    return this.#reserving.reserve(cost, options);
   }
 
   /** {@link waitN} with cost 1. */
@@ -215,58 +190,180 @@ export class Governor {
    *
    * @see WaitN in golang.org/x/time/rate, whose rules these are; unlike it, the reservation lives in the store.
    */
-  async waitN(cost: Cost, options: WaitOptions = {}): Promise<Grant> {
-    checkNames(options, WAIT_NAMES);
-    const { keys, signal } = options;
-    if (signal !== undefined && !(signal instanceof AbortSignal)) {
-      throw new InvalidOptionError('signal', 'an AbortSignal', signal);
-    }
-    const maxWaitMs = durationMs('maxWaitMs', options.maxWaitMs ?? FOREVER, 0, FOREVER);
-    const calledMs = this.clock.monoMs();
-    return this.#waiters.track(async () => {
-      let returning = false;
-      for (let waited = false; ; waited = true) {
-        signal?.throwIfAborted();
-        const remainingMs = Math.max(0, maxWaitMs - (this.clock.monoMs() - calledMs));
-        const decision = await this.#reserve(cost, {
-          ...(keys === undefined ? {} : { keys }),
-          maxWaitMs: remainingMs,
-          slots: 'keyed',
-          maxSlotMs: remainingMs,
-          returning,
-          patienceMs: Math.min(remainingMs, DEFAULT_PATIENCE_MS),
-        });
-        if (decision.allowed) {
-          if (!(await this.#startMet(decision, signal))) {
-            returning = true;
-            continue;
-          }
-          const noWait = !waited && decision.startsInMs === 0;
-          return { waitedMs: noWait ? 0 : this.clock.monoMs() - calledMs };
-        }
-        if (decision.retryAfterMs > Math.ceil(remainingMs)) {
-          throw new WaitTooLongError(decision.limit, decision.retryAfterMs, maxWaitMs);
-        }
-        returning ||= decision.slotted;
-        await this.#waiters.sleep(this.clock.monoMs() + decision.retryAfterMs, signal);
-      }
-    });
+  waitN(cost: Cost, options: WaitOptions = {}): Promise<Grant> {
+    return this.#waiting.waitN(cost, options);
   }
 
   /**
    * Waits as {@link waitN} does, then runs `work` and returns its result.
    *
-   * The tokens are spent once `work` starts, also if it throws: the call it made reached the downstream.
+   * The tokens are spent once `work` starts, also if it throws: the call it made reached the downstream. Slots of concurrency
+   * limits are renewed while it runs and given back when it ends. Adaptive limits are told how long it took and whether it
+   * failed; if it throws a {@link Throttled}, the governor (or its keys) is paused for that long.
    *
+   * @param options.cost - Default 1.
+   * @param options.settle - Tells from the result what it has cost after all.
    * @throws As {@link waitN}; and whatever `work` throws.
    *
    * @example
-   * const reply = await governor.run({ cost: 5, maxWaitMs: 2_000 }, () => fetch(url));
+   * const reply = await governor.run({ cost: 500, settle: (reply) => reply.usage.tokens }, () => complete(prompt));
    */
-  async run<T>(options: WaitOptions & { cost?: Cost }, work: (grant: Grant) => Promise<T> | T): Promise<T> {
+  async run<T>(options: RunOptions<T>, work: (grant: Grant) => Promise<T> | T): Promise<T> {
     if (typeof work !== 'function') throw new InvalidOptionError('work', 'a function', work);
-    const { cost = 1, ...waitOptions } = plainObject('options', options) as typeof options;
-    return work(await this.waitN(cost, waitOptions));
+    const given = plainObject('options', options) as typeof options;
+    checkNames(given, RUN_NAMES);
+    const { cost = 1, settle, ...waitOptions } = given;
+    if (settle !== undefined && typeof settle !== 'function') {
+      throw new InvalidOptionError('settle', 'a function of the result', settle);
+    }
+    const grant = await this.#waiting.waitN(cost, waitOptions);
+    const startedMs = this.clock.monoMs();
+    const tell = (outcome: { failed?: boolean; throttled?: boolean }) =>
+      this.tell(grant, waitOptions.keys, { latencyMs: this.clock.monoMs() - startedMs, ...outcome });
+    try {
+      const result = await this.#told(work, grant, tell);
+      if (settle !== undefined) await settled(grant, settle(result));
+      return result;
+    } finally {
+      await grant.release();
+    }
+  }
+
+  async #told<T>(
+    work: (grant: Grant) => Promise<T> | T,
+    grant: Grant,
+    tell: (outcome: { failed?: boolean; throttled?: boolean }) => void,
+  ): Promise<T> {
+    try {
+      const result = await work(grant);
+      tell({});
+      return result;
+    } catch (error) {
+      const throttled = isThrottled(error);
+      tell({ failed: !throttled, throttled });
+      const pauseMs = throttled ? pauseOf(error, this.clock.wallMs()) : 0;
+      if (throttled && pauseMs > 0) await this.#pauseThrottled(pauseMs, error.keys);
+      throw error;
+    }
+  }
+
+  /**
+   * Tells the governor how the downstream treats calls.
+   *
+   * What asks for a pause (`retryAfterMs`, Retry-After in both forms, rate-limit headers with nothing left) closes the keys, or
+   * the whole governor, in all processes until then; of several the longest wins, and nothing shortens one but
+   * {@link resume}. It lasts up to a tenth longer, but at most 30 s, at random. Work resumes from empty buckets. Adaptive limits
+   * count the call: only if it was granted after their last cut can it cut them.
+   *
+   * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`, {@link StoreUnavailableError} `FLYBALL_STORE_UNAVAILABLE`.
+   *
+   * @example
+   * const reply = await fetch(url);
+   * await governor.feedback({ throttled: reply.status === 429, headers: reply.headers, keys: { shop: 'acme' } });
+   */
+  async feedback(options: FeedbackOptions): Promise<void> {
+    this.#assertOpen();
+    const feedback = parseFeedback(options, this.clock.wallMs());
+    const { throttled, failed, latencyMs, pauseMs, keys, grant } = feedback;
+    // Here, since a report is sent later, when nobody hears that its keys are none.
+    if (keys !== undefined) keyedLegsOf(await this.limits(), keys);
+    const grantedUs = grant === undefined ? Number.MAX_SAFE_INTEGER : grantedUsOf(grant);
+    if (throttled || failed || latencyMs !== undefined) {
+      this.#reports.add(keys, { grantedUs, latencyMs: latencyMs ?? 0, failed, throttled });
+    }
+    if (pauseMs > 0) await this.#pauseFor(pauseMs, keys);
+  }
+
+  // The error is the news, whatever the store says; but keys that are none must not mean no pause.
+  async #pauseThrottled(ms: number, keys: Keys | undefined): Promise<void> {
+    try {
+      await this.#pauseFor(ms, keys);
+    } catch (error) {
+      if (isInvalidOptionError(error)) await this.#pauseFor(ms, undefined).catch(() => {});
+    }
+  }
+
+  /** @internal For adapters: as {@link reserveN}, and waits in the queue of a concurrency limit if that has no slot. */
+  reserveQueued(cost: Cost, options: ReserveOptions): Promise<ReservationHandle | Refusal> {
+    return this.#reserving.reserve(cost, options, true);
+  }
+
+  /** @internal For adapters: a call of `holder` may be woken from now on. */
+  enterQueue(holder: string): Place {
+    return this.#reserving.slotQueue.enter(holder);
+  }
+
+  /** @internal For adapters: gives up a place in the queues for slots. */
+  leaveQueue(cost: Cost, keys: Keys | undefined, holder: string): Promise<void> {
+    return this.#store.leave({ cost, keys, holder });
+  }
+
+  /** @internal For adapters: what became of a grant's work. */
+  tell(
+    grant: ReservationHandle,
+    keys: Keys | undefined,
+    {
+      latencyMs,
+      failed = false,
+      throttled = false,
+    }: { latencyMs: number; failed?: boolean; throttled?: boolean },
+  ): void {
+    if (!grant.isWatched) return;
+    this.#reports.add(keys, { grantedUs: grant.grantedUs, latencyMs, failed, throttled });
+  }
+
+  #pauseFor(ms: number, keys: Keys | undefined): Promise<void> {
+    const jitterMs = Math.min(ms * JITTER_SHARE, MAX_JITTER_MS) * this.#random();
+    return this.#store.pause(keys, toUs(ms + jitterMs));
+  }
+
+  /**
+   * Pauses the governor, or one key, in all processes: requests are refused with reason `'paused'`, and those that wait go on
+   * waiting. A pause that ends later already stays as it is.
+   *
+   * Work resumes from empty buckets. Reservations that start within a second of this still stand.
+   *
+   * @param options.keys - For example `{ shop: 'acme' }`. Left out: the whole governor.
+   * @param options.forMs - For how long, in milliseconds. Left out: until {@link resume}.
+   * @throws As {@link feedback}.
+   */
+  async pause(options: { keys?: Keys; forMs?: number } = {}): Promise<void> {
+    this.#assertOpen();
+    checkNames(options, ['keys', 'forMs']);
+    const forMs = durationMs('forMs', options.forMs ?? FOREVER, 1, FOREVER);
+    await this.#store.pause(options.keys, toUs(forMs));
+  }
+
+  /** Ends a pause before its time; within a second, work resumes from empty buckets. @throws As {@link feedback}. */
+  async resume(options: { keys?: Keys } = {}): Promise<void> {
+    this.#assertOpen();
+    checkNames(options, ['keys']);
+    await this.#store.resume(options.keys);
+  }
+
+  /**
+   * Takes as many whole tokens as there are at this moment, from 0 to `most`; a fraction of a token stays where it is.
+   *
+   * @param most - A whole number from 1.
+   * @returns how many were taken: from each limit of the request as many.
+   * @throws As {@link allowN}. A governor with a concurrency limit has none of this: there would be no grant to give back.
+   */
+  async allowAtMost(most: number, options: RequestOptions = {}): Promise<number> {
+    checkNames(options, REQUEST_NAMES);
+    const count = wholeNumber('most', most, 1, Number.MAX_SAFE_INTEGER);
+    const limits = await this.limits();
+    if (limits.some(({ kind }) => kind === 'concurrency')) {
+      throw new InvalidOptionError(
+        'limits',
+        'no concurrency limit, for allowAtMost',
+        limits.map(({ name }) => name),
+      );
+    }
+    return this.#store.atMost(
+      { cost: 1, keys: options.keys, holder: '' },
+      count,
+      classOf(options.priority, 0),
+    );
   }
 
   /**
@@ -277,10 +374,11 @@ export class Governor {
    *
    * @throws As {@link allowN}.
    */
-  async forceN(cost: Cost, options: RequestOptions = {}): Promise<void> {
+  async forceN(cost: Cost, options: RequestOptions = {}): Promise<ReservationHandle> {
     this.#assertOpen();
     checkNames(options, REQUEST_NAMES);
-    if (await this.#store.force({ cost, keys: options.keys })) return;
+    const grant = await this.#reserving.force(cost, options.keys, holderOf(options.holder));
+    if (grant !== undefined) return grant;
     throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
   }
 
@@ -290,20 +388,12 @@ export class Governor {
    * @param options.cost - The cost asked about. Default 1.
    * @throws As {@link allowN}.
    */
-  async peek(options: RequestOptions & { cost?: Cost } = {}): Promise<LimitState[]> {
+  async peek(options: Omit<RequestOptions, 'holder'> & { cost?: Cost } = {}): Promise<LimitState[]> {
     this.#assertOpen();
-    checkNames(options, [...REQUEST_NAMES, 'cost']);
-    const sights = await this.#store.peek({ cost: options.cost ?? 1, keys: options.keys });
-    return sights.map(({ leg, sight }) => ({
-      limit: leg.limit.name,
-      key: leg.limit.by === null ? null : leg.bucket.slice(leg.limit.name.length + 1),
-      remaining: sight.remaining,
-      burst: leg.limit.burst,
-      waitMs: Math.ceil(sight.waitUs / 1_000),
-      lineMs: Math.ceil(sight.lineUs / 1_000),
-      granted: sight.granted,
-      refused: sight.refused,
-    }));
+    checkNames(options, ['keys', 'priority', 'cost']);
+    const request = { cost: options.cost ?? 1, keys: options.keys, holder: '' };
+    const sights = await this.#store.peek(request, classOf(options.priority, 0));
+    return sights.map(({ leg, sight }) => limitState(leg, sight));
   }
 
   /** The limits in force, in exact numbers. They are the store's: a newer process may have brought others. */
@@ -312,42 +402,75 @@ export class Governor {
     return this.#store.limits();
   }
 
+  /** @internal For adapters: called when reservations were recalled, so that who waits for their start asks again. */
+  onRecall(listener: () => void): () => void {
+    return this.#reserving.onRecall(listener);
+  }
+
+  /**
+   * Sets limits while the governor runs, for all processes that share it: they win over the limits in code until
+   * {@link reset}, also after a restart. What was used stays used, in tokens. Takes effect with the next decision everywhere.
+   *
+   * @param change.limits - As for `createGovernor`; those that are left out stay as they are.
+   * @param options.who - Who makes the change, for the history.
+   * @returns the configuration in force afterwards.
+   *
+   * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`: nothing was changed.
+   * @throws {@link StoreUnavailableError} `FLYBALL_STORE_UNAVAILABLE`: it may have been changed; look with {@link configuration}.
+   *
+   * @example
+   * await governor.configure({ limits: { calls: perSecond(50, { burst: 10 }) } }, { who: 'anna' });
+   */
+  async configure(change: steering.ConfigureOptions, options?: steering.SteeringOptions) {
+    this.#assertOpen();
+    return steering.configure(this.#store, this.#instance, change, options);
+  }
+
+  /** Takes all that {@link configure} set away again: the limits in code are in force. @throws As {@link configure}. */
+  async reset(options?: steering.SteeringOptions) {
+    this.#assertOpen();
+    return steering.reset(this.#store, this.#instance, options);
+  }
+
+  /** The limits in force, which of them an operator set, and the last changes: who, when and what. @throws As {@link allowN}. */
+  async configuration() {
+    this.#assertOpen();
+    return steering.configuration(this.#store);
+  }
+
+  /**
+   * Listens to what happens to this governor, whichever process does it. With Redis the first listener opens a second
+   * connection. An error that a listener throws ends in the process's `uncaughtException`, never in a decision.
+   *
+   * @returns a function that removes the listener.
+   */
+  on<Name extends keyof GovernorEvents>(
+    event: Name,
+    listener: (value: GovernorEvents[Name]) => void,
+  ): () => void {
+    this.#assertOpen();
+    oneOf('event', event, ['configured', 'paused', 'resumed']);
+    if (typeof listener !== 'function') throw new InvalidOptionError('listener', 'a function', listener);
+    this.#reserving.listen();
+    return this.#reserving.events.on(event, listener);
+  }
+
   /**
    * Ends all waits with a {@link GovernorClosedError}, hands their reservations back and closes the store's own
-   * connection (never one that the caller gave). Idempotent; resolves when all of it is done.
+   * connection (never one that the caller gave). Slots of work that still runs are kept no longer, and lapse after their
+   * lease. Idempotent; resolves when all of it is done.
    */
   close(): Promise<void> {
     this.#closed ??= (async () => {
       await this.#waiters.endAll(new GovernorClosedError(this.name));
+      this.#reserving.close();
+      this.#reports.close();
       await this.#store.close();
     })();
     return this.#closed;
-  }
-
-  async #acquire(cost: Cost, keys: Keys | undefined, terms: Terms): Promise<Verdict> {
-    this.#assertOpen();
-    return this.#store.acquire({ cost, keys }, terms);
-  }
-
-  /** Whether the start was met; false if the process came to it too late, and the reservation is lost. */
-  async #startMet(reservation: Reservation, signal: AbortSignal | undefined): Promise<boolean> {
-    try {
-      if (reservation.startsInMs > 0) await this.#waiters.sleep(reservation.startsAtMonoMs, signal);
-      return this.clock.monoMs() - reservation.startsAtMonoMs <= this.graceMs;
-    } catch (ended) {
-      await reservation.cancel().catch(() => false);
-      throw ended;
-    }
   }
 
   #assertOpen(): void {
     if (this.#closed !== undefined) throw new GovernorClosedError(this.name);
   }
 }
-
-// On the path of every decision: most requests have no options, or few.
-function checkNames(options: object, known: readonly string[]): void {
-  knownNames('options', plainObject('options', options), known);
-}
-
-const toUs = (ms: number): number => Math.min(Math.floor(ms * 1_000), Number.MAX_SAFE_INTEGER);

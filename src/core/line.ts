@@ -1,5 +1,4 @@
-import { type Bucket, ceilDiv, costUnits, fullAtUs } from './gcra.ts';
-import type { RateLimit } from './limit.ts';
+import { MAX_AHEAD_US } from './moment.ts';
 
 /**
  * The line: deferred work comes back one by one and in order, never as a herd.
@@ -17,15 +16,12 @@ import type { RateLimit } from './limit.ts';
  */
 export const LINE_GRACE_US = 1_000_000;
 
-/** No line reaches further ahead than this (ten years), so that its end stays an exact number. */
-const MAX_LINE_AHEAD_US = 315_360_000_000_000;
-
-/** Forgets the line of `before` in its drained form `bucket`, if the work in it is not coming or is due. */
-export function forgetLine(before: Bucket, bucket: Bucket): void {
-  if (bucket.lineUs <= bucket.atUs || bucket.atUs - fullAtUs(before) >= LINE_GRACE_US) bucket.lineUs = 0;
+/** The line as it still counts: 0 if the work in it is due, or is not coming, since the bucket has been full since `fullUs`. */
+export function openLine(lineUs: number, nowUs: number, full: boolean, fullUs: number): number {
+  return lineUs <= nowUs || (full && nowUs - fullUs >= LINE_GRACE_US) ? 0 : lineUs;
 }
 
-/** Where the line ends after `cost` tokens that have their place at `slotUs`. */
-export function lineAfter(bucket: Bucket, limit: RateLimit, slotUs: number, cost: number): number {
-  return Math.min(slotUs + ceilDiv(costUnits(limit, cost), limit.rate), bucket.atUs + MAX_LINE_AHEAD_US);
+/** Where the line ends after work of `intervalUs` that has its place at `slotUs`. */
+export function lineAfter(slotUs: number, intervalUs: number, nowUs: number): number {
+  return Math.min(slotUs + intervalUs, nowUs + MAX_AHEAD_US);
 }

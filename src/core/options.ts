@@ -14,6 +14,11 @@ export function durationMs(option: string, value: unknown, min: number, max: num
   throw new InvalidOptionError(option, `milliseconds, ${range}`, value);
 }
 
+export function flag(option: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw new InvalidOptionError(option, 'true or false', value);
+}
+
 export function oneOf<T extends string>(option: string, value: unknown, allowed: readonly T[]): T {
   if (typeof value === 'string' && (allowed as readonly string[]).includes(value)) return value as T;
   throw new InvalidOptionError(option, allowed.map((name) => `'${name}'`).join(', '), value);

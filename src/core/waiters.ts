@@ -1,6 +1,9 @@
 import type { Clock } from './clock.ts';
 import { TooManyWaitersError } from './errors.ts';
 
+/** What a sleep rejects with that was recalled: whoever slept is to ask again. */
+export const RECALLED = Symbol('recalled');
+
 /** Ends one sleep with a reason. */
 type End = (reason: unknown) => void;
 
@@ -8,6 +11,7 @@ type End = (reason: unknown) => void;
 export class Waiters {
   // Sets keep the order in which the sleeps began.
   readonly #ends = new Set<End>();
+  readonly #recallable = new Set<End>();
   readonly #signals = new Map<AbortSignal, { ends: Set<End>; onAbort: () => void }>();
   readonly #working = new Set<Promise<unknown>>();
   #ended: { readonly reason: unknown } | undefined;
@@ -36,9 +40,16 @@ export class Waiters {
 
   /**
    * Resolves when the clock has reached `untilMonoMs`, with how late it is in milliseconds. Rejects with the signal's
-   * reason if it aborts first, or with the reason given to `endAll`, also if that was before.
+   * reason if it aborts first, with {@link RECALLED}, or with the reason given to `endAll`, also if that was before.
+   *
+   * @param how.recallable - Whether {@link recall} ends it.
+   * @param how.onWake - Given a function that ends the sleep now, as if it were over.
    */
-  sleep(untilMonoMs: number, signal: AbortSignal | undefined): Promise<number> {
+  sleep(
+    untilMonoMs: number,
+    signal: AbortSignal | undefined,
+    how: { readonly recallable?: boolean; readonly onWake?: (wake: () => void) => void } = {},
+  ): Promise<number> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended.reason);
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
@@ -50,6 +61,8 @@ export class Waiters {
       };
       const end: End = (reason) => settle(() => reject(reason));
       this.#remember(end, signal);
+      if (how.recallable) this.#recallable.add(end);
+      how.onWake?.(() => settle(() => resolve(0)));
       const arm = () => {
         cancelTimer = this.clock.timer(Math.max(0, untilMonoMs - this.clock.monoMs()), () => {
           const lateMs = this.clock.monoMs() - untilMonoMs;
@@ -60,6 +73,11 @@ export class Waiters {
       };
       arm();
     });
+  }
+
+  /** Ends the recallable sleeps of this moment with {@link RECALLED}, oldest first: that is the order in which they ask again. */
+  recall(): void {
+    for (const end of [...this.#recallable]) end(RECALLED);
   }
 
   /**
@@ -88,6 +106,7 @@ export class Waiters {
 
   #forget(end: End, signal: AbortSignal | undefined): void {
     this.#ends.delete(end);
+    this.#recallable.delete(end);
     const watched = signal && this.#signals.get(signal);
     if (!watched) return;
     watched.ends.delete(end);

@@ -25,5 +25,9 @@ export function memoryGovernor(options: GovernorOptions & { clock?: FakeClock })
   const config = parseGovernorOptions(rest);
   const store = new MemoryStore(config, clock);
   const { name, maxWaiters, graceMs } = config;
-  return { governor: new Governor({ name, store, clock, maxWaiters, graceMs }), clock, store };
+  return {
+    governor: new Governor({ name, store, clock, maxWaiters, graceMs, instance: 'memory' }),
+    clock,
+    store,
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { perHour, perSecond } from '../../src/core/limit.ts';
+import { perHour, perSecond } from '../../src/core/rate-limit.ts';
 import { governed, outcome } from './support/governed.ts';
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
@@ -10,7 +10,7 @@ describe('a signal that aborts', () => {
     const { governor, store } = governed({ calls: perSecond(10, { burst: 1 }) });
     const reason = new Error('not any more');
     await expect(governor.wait({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    expect(store.size).toBe(0);
+    expect(store.states.size).toBe(0);
   });
 
   it('during the wait ends it with its reason, and hands the reservation back', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { perDay, perHour, perMinute, perSecond } from '../../src/core/limit.ts';
+import { perDay, perHour, perMinute, perSecond } from '../../src/core/rate-limit.ts';
 import { Desk, limitOf, S, ZERO_US } from './support/desk.ts';
 import { governed, startsOf } from './support/governed.ts';
 import { excessOf, type Start } from './support/ledger.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { perSecond } from '../../src/core/limit.ts';
+import { perSecond } from '../../src/core/rate-limit.ts';
 import { Desk, S } from './support/desk.ts';
 
 const desk = () => new Desk({ calls: perSecond(10, { burst: 1 }) });

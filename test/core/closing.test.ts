@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Receipt } from '../../src/core/decide.ts';
 import { isGovernorClosedError } from '../../src/core/errors.ts';
-import { perHour, perSecond } from '../../src/core/limit.ts';
+import { perHour, perSecond } from '../../src/core/rate-limit.ts';
+import type { Receipt } from '../../src/core/verdict.ts';
 import { governed, outcome } from './support/governed.ts';
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);

@@ -12,6 +12,7 @@ const ALL: Record<string, errors.FlyballError> = {
   GovernorClosedError: new errors.GovernorClosedError('shop-api'),
   StoreUnavailableError: new errors.StoreUnavailableError('no answer', new Error('ECONNREFUSED')),
   RefusedError: new errors.RefusedError('calls', 2_500),
+  DeferralLimitError: new errors.DeferralLimitError(3, 4_200, 2_500),
 };
 
 const exported = new Map<string, unknown>(Object.entries(errors));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError } from '../../src/core/errors.ts';
 import { parseGovernorOptions } from '../../src/core/governor-options.ts';
-import { perSecond } from '../../src/core/limit.ts';
 import { nearestName } from '../../src/core/options.ts';
+import { perSecond } from '../../src/core/rate-limit.ts';
 import { createGovernor } from '../../src/index.ts';
 
 const VALID = { name: 'shop-api', limits: { calls: perSecond(100) } };

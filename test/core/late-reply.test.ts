@@ -1,11 +1,10 @@
 import { expect, it } from 'vitest';
 import { Governor } from '../../src/core/governor.ts';
 import { parseGovernorOptions } from '../../src/core/governor-options.ts';
-import { perSecond } from '../../src/core/limit.ts';
+import { perSecond } from '../../src/core/rate-limit.ts';
 import { MemoryStore } from '../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-
-const NOW = { maxWaitUs: 0, maxSlotUs: 0, slots: 'keyed', returning: false, patienceUs: 0 } as const;
+import { AT_ONCE, ask } from '../store/support/terms.ts';
 
 /** A store that decides at once, and whose replies can be kept in the socket. */
 class SlowReplies extends MemoryStore {
@@ -31,7 +30,7 @@ it.each([
     const config = parseGovernorOptions({ name: 'late', limits: { calls: perSecond(10, { burst: 20 }) } });
     const { name, maxWaiters, graceMs } = config;
     const store = new SlowReplies(config, clock);
-    const governor = new Governor({ name, store, clock, maxWaiters, graceMs });
+    const governor = new Governor({ name, store, clock, maxWaiters, graceMs, instance: 'late' });
     if (idleMs !== undefined) {
       await governor.wait();
       await clock.advance(idleMs);
@@ -48,7 +47,7 @@ it.each([
     read();
     await clock.advance(0);
     for (let n = 0; n < 25; n++) {
-      const other = await store.acquire({ cost: 1, keys: undefined }, NOW);
+      const other = await store.acquire(ask(), AT_ONCE);
       if (other.granted) starts.push(clock.monoMs());
     }
     await clock.advance(20_000);

@@ -1,22 +1,24 @@
 import { describe, expect, it } from 'vitest';
-import { acquire, type Terms } from '../../src/core/decide.ts';
+import { acquire } from '../../src/core/decide.ts';
 import type { Bucket } from '../../src/core/gcra.ts';
-import { type LimitOptions, perMinute, perSecond } from '../../src/core/limit.ts';
-import { limitOf, S, ZERO_US } from './support/desk.ts';
-
-const NOW_OR_NEVER: Terms = { maxWaitUs: 0, maxSlotUs: 0, slots: 'keyed', returning: false, patienceUs: 0 };
+import type { LimitOptions } from '../../src/core/limit.ts';
+import { perMinute, perSecond } from '../../src/core/rate-limit.ts';
+import { legsOf } from '../../src/core/request.ts';
+import type { Buckets } from '../../src/core/states.ts';
+import { AT_ONCE } from '../store/support/terms.ts';
+import { limitOf, momentAt, NOBODY, noWake, S, ZERO_US } from './support/desk.ts';
 
 /** A limit whose numbers may be changed while its bucket lives, as a store with a newer configuration has it. */
 function changeable() {
-  const buckets = new Map<string, Bucket>();
-  return (options: LimitOptions, atUs: number, cost = 1, terms: Partial<Terms> = {}) =>
-    acquire(
-      buckets,
-      [{ limit: limitOf(options), bucket: 'calls', cost }],
-      { ...NOW_OR_NEVER, ...terms },
-      ZERO_US + atUs,
-      0,
-    );
+  const buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
+  let version = 0;
+  let inForce = '';
+  return (options: LimitOptions, atUs: number, cost = 1) => {
+    if (inForce !== JSON.stringify(options)) version += 1;
+    inForce = JSON.stringify(options);
+    const legs = legsOf([limitOf(options)], cost, undefined);
+    return acquire(buckets, legs, NOBODY, AT_ONCE, momentAt(ZERO_US + atUs, 0, version), noWake);
+  };
 }
 
 // https://github.com/resilience4j/resilience4j/issues/1073: a new limit counted from the next period on.

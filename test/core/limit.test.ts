@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError } from '../../src/core/errors.ts';
+import { parseLimits } from '../../src/core/limit.ts';
 import {
   horizonUs,
   MAX_CAPACITY_UNITS,
-  parseLimits,
   perDay,
   perHour,
   perMinute,
   perSecond,
-} from '../../src/core/limit.ts';
+} from '../../src/core/rate-limit.ts';
 import { limitOf } from './support/desk.ts';
 
 /** The error of a call that must be refused. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { perSecond } from '../../src/core/limit.ts';
 import { LINE_GRACE_US } from '../../src/core/line.ts';
+import { perSecond } from '../../src/core/rate-limit.ts';
 import { Desk, S } from './support/desk.ts';
 
 /** Two a second for each shop, one at once, behind a governor-wide limit that never binds here. */

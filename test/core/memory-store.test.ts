@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { perSecond } from '../../src/core/limit.ts';
+import { perSecond } from '../../src/core/rate-limit.ts';
 import { governed } from './support/governed.ts';
 
 const keys = (shop: string) => ({ keys: { shop } });
@@ -15,7 +15,7 @@ describe('buckets in memory', () => {
     for (let n = 0; n < 3_000; n++) {
       await governor.allow({ keys: Object.fromEntries(attributes.map((by) => [by, `value-${n}`])) });
       clock.block(100);
-      most = Math.max(most, store.size);
+      most = Math.max(most, store.states.size);
     }
     // Each call makes 8, and each lives for some 11 calls: a second, and until it is looked at.
     expect(most).toBeLessThan(8 * 40);
@@ -26,8 +26,8 @@ describe('buckets in memory', () => {
     await governor.allowN(5, keys('acme'));
     await clock.advance(1_501);
     for (let n = 0; n < 10; n++) await governor.allow(keys('busy'));
-    expect(store.bucket('shop:acme')).toBeUndefined();
-    expect(await governor.allowN(5, keys('acme'))).toEqual({ allowed: true });
+    expect(store.states.get('shop:acme')).toBeUndefined();
+    expect(await governor.allowN(5, keys('acme'))).toMatchObject({ allowed: true });
     expect(await governor.allow(keys('acme'))).toMatchObject({ allowed: false, retryAfterMs: 100 });
   });
 
@@ -40,7 +40,7 @@ describe('buckets in memory', () => {
     await governor.allow(keys('acme'));
     await clock.advance(10_000);
     for (let n = 0; n < 10; n++) await governor.allow(keys('busy'));
-    expect(store.bucket('shop:acme')).toBeUndefined();
+    expect(store.states.get('shop:acme')).toBeUndefined();
     expect(await governor.peek(keys('acme'))).toMatchObject([{ remaining: 5 }]);
   });
 
@@ -48,6 +48,6 @@ describe('buckets in memory', () => {
     const { governor, store } = governed({ shop: perSecond(10, { by: 'shop' }) });
     await governor.allow(keys('acme'));
     await governor.close();
-    expect(store.size).toBe(0);
+    expect(store.states.size).toBe(0);
   });
 });

@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { acquire, type Terms } from '../../src/core/decide.ts';
+import { acquire } from '../../src/core/decide.ts';
 import type { Bucket } from '../../src/core/gcra.ts';
-import type { RateLimit } from '../../src/core/limit.ts';
+import type { RateLimit } from '../../src/core/rate-limit.ts';
+import { legsOf } from '../../src/core/request.ts';
+import type { Buckets } from '../../src/core/states.ts';
+import { AT_ONCE, WHENEVER } from '../store/support/terms.ts';
+import { momentAt, NOBODY, noWake } from './support/desk.ts';
 import { smallLimit } from './support/history.ts';
 
 /*
@@ -57,7 +61,7 @@ it('grants at the first microsecond at which the log of past grants leaves room,
       smallLimit,
       fc.array(request, { minLength: 1, maxLength: 80, size: 'max' }),
       (limit, requests) => {
-        const buckets = new Map<string, Bucket>();
+        const buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
         const log = new Log(limit);
         const tokenUs = Math.ceil(limit.periodUs / limit.rate);
         let nowUs = 1_700_000_000_000_000;
@@ -68,7 +72,14 @@ it('grants at the first microsecond at which the log of past grants leaves room,
           else nowUs += Math.floor((tokenUs * after) / 8);
           const cost = drawn === 12 ? limit.burst : Math.max(1, Math.min(limit.burst, drawn));
           const expected = log.earliestUs(nowUs, cost);
-          const verdict = acquire(buckets, [{ limit, bucket: 'calls', cost }], terms(waits), nowUs, 0);
+          const verdict = acquire(
+            buckets,
+            legsOf([limit], cost, undefined),
+            NOBODY,
+            waits ? WHENEVER : AT_ONCE,
+            momentAt(nowUs),
+            noWake,
+          );
           roomUs = verdict.waitUs;
           // Refused or reserved, the time it gives is that of the log.
           expect(BigInt(nowUs) + BigInt(verdict.waitUs)).toBe(expected);
@@ -83,12 +94,4 @@ it('grants at the first microsecond at which the log of past grants leaves room,
     { numRuns },
   );
   for (const count of Object.values(seen)) expect(count).toBeGreaterThan(numRuns);
-});
-
-const terms = (waits: boolean): Terms => ({
-  maxWaitUs: waits ? Number.MAX_SAFE_INTEGER : 0,
-  maxSlotUs: 0,
-  slots: 'keyed',
-  returning: false,
-  patienceUs: 0,
 });

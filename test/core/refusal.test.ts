@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { perDay, perMinute, perSecond } from '../../src/core/limit.ts';
+import { perDay, perMinute, perSecond } from '../../src/core/rate-limit.ts';
 import { Desk, S } from './support/desk.ts';
 
 const tenant = (name: string) => ({ keys: { tenant: name } });

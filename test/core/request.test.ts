@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CostExceedsBurstError, InvalidOptionError } from '../../src/core/errors.ts';
-import { parseLimits, perHour, perSecond } from '../../src/core/limit.ts';
+import { parseLimits } from '../../src/core/limit.ts';
+import { perHour, perSecond } from '../../src/core/rate-limit.ts';
 import { type Cost, type Keys, legsOf } from '../../src/core/request.ts';
 import { Desk, S } from './support/desk.ts';
 

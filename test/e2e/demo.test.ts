@@ -1,10 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Figures } from '../../workers/demo/figures.ts';
+import { descendantsOf, isAlive } from '../support/descendants.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -29,46 +29,6 @@ function demo(...args: string[]): Demo {
     output.stderr += data;
   });
   return { process: child, output, ended: once(child, 'close').then(([code]) => code as number | null) };
-}
-
-/** The processes under `pid`, all generations. */
-function descendantsOf(pid: number): number[] {
-  const parents = process.platform === 'linux' ? parentsFromProc() : parentsFromPs();
-  const found = [pid];
-  for (const parent of found) {
-    for (const [child, itsParent] of parents) if (itsParent === parent) found.push(child);
-  }
-  return found.slice(1);
-}
-
-/** Each process's parent. Small Linux images have no `ps`. */
-function parentsFromProc(): Map<number, number> {
-  const parents = new Map<number, number>();
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue;
-    try {
-      // The name, in brackets, may hold anything; the parent is the second field after it.
-      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
-      parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  return parents;
-}
-
-function parentsFromPs(): Map<number, number> {
-  const lines = execFileSync('ps', ['-axo', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n');
-  return new Map(lines.map((line) => line.trim().split(/\s+/).map(Number) as [number, number]));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function until(condition: () => boolean, ms: number): Promise<void> {

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Receipt } from '../../src/core/decide.ts';
 import type { Bucket } from '../../src/core/gcra.ts';
 import { parseLimits } from '../../src/core/limit.ts';
+import type { Receipt } from '../../src/core/verdict.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
+import { NORMAL } from '../store/support/terms.ts';
 import { connect, uniqueName } from '../support/redis.ts';
 import { type Batch, equalLines, type History, histories, type Step } from './support/histories.ts';
 import { clientWithTime } from './support/injected-time.ts';
@@ -31,10 +32,11 @@ const outcome = (settle: () => unknown): unknown => {
 function plain(result: unknown): unknown {
   if (typeof result !== 'object' || result === null) return result;
   if ('limit' in result) return { ...result, limit: (result as { limit: { name: string } }).limit.name };
-  if (!('receipt' in result)) return result;
-  const { startUs, legs } = result.receipt as Receipt;
+  if ('receipt' in result) return { ...result, receipt: plain(result.receipt) };
+  if (!('legs' in result)) return result;
+  const { startUs, ahead, version, holder, legs } = result as Receipt;
   const flat = legs.map(({ leg, ...rest }) => ({ bucket: leg.bucket, cost: leg.cost, ...rest }));
-  return { ...result, receipt: { startUs, legs: flat } };
+  return { startUs, ahead, version, holder, legs: flat };
 }
 
 class Both {
@@ -100,7 +102,7 @@ class Both {
   #ask(step: Step, receipts: readonly Granted[]): Promise<unknown> {
     if (step.do === 'acquire') return this.#store.acquire(step.request, step.terms);
     if (step.do === 'force') return this.#store.force(step.request);
-    if (step.do === 'peek') return this.#store.peek(step.request);
+    if (step.do === 'peek') return this.#store.peek(step.request, NORMAL);
     const granted = receipts.at(-1 - step.back);
     return granted === undefined ? Promise.resolve(null) : this.#store.cancel(granted.lua);
   }
@@ -108,7 +110,7 @@ class Both {
   #decide(step: Step, receipts: readonly Granted[]): unknown {
     if (step.do === 'acquire') return this.#model.acquire(step.request, step.terms, this.#nowUs);
     if (step.do === 'force') return this.#model.force(step.request, this.#nowUs);
-    if (step.do === 'peek') return this.#model.peek(step.request, this.#nowUs);
+    if (step.do === 'peek') return this.#model.peek(step.request, NORMAL, this.#nowUs);
     const granted = receipts.at(-1 - step.back);
     return granted === undefined ? null : this.#model.cancel(granted.core, this.#nowUs);
   }
@@ -137,8 +139,16 @@ const bucketOf = (hash: Record<string, string>): Bucket => ({
   lineUs: Number(hash.line ?? 0),
   granted: Number(hash.granted),
   refused: Number(hash.refused ?? 0),
+  lastUs: Number(hash.last ?? 0),
+  promised: Number(hash.promised ?? 0),
+  closedUs: Number(hash.closed ?? 0),
+  overUs: Number(hash.over ?? 0),
+  penaltyUs: Number(hash.penalty ?? 0),
+  adaptive: null,
   rate: Number(hash.rate),
   periodUs: Number(hash.unit),
+  burst: Number(hash.burst),
+  version: Number(hash.version),
 });
 
 test('Lua and TypeScript agree, verdict for verdict and state for state', { timeout: 120_000 }, async () => {

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { Receipt, Terms, Verdict } from '../../src/core/decide.ts';
 import { CostExceedsBurstError, GovernorClosedError, InvalidOptionError } from '../../src/core/errors.ts';
 import type { ColdStart } from '../../src/core/governor-options.ts';
-import { type LimitsOptions, perDay, perSecond } from '../../src/core/limit.ts';
+import type { LimitsOptions } from '../../src/core/limit.ts';
+import { perDay, perSecond } from '../../src/core/rate-limit.ts';
 import type { Cost, Keys } from '../../src/core/request.ts';
 import type { Store } from '../../src/core/store.ts';
-import { AT_ONCE, OR_SLOT, RETURNING, WHENEVER } from './support/terms.ts';
+import type { Receipt, Terms, Verdict } from '../../src/core/verdict.ts';
+import { AT_ONCE, ask, NORMAL, OR_SLOT, RETURNING, WHENEVER } from './support/terms.ts';
 
 export interface Made {
   readonly store: Store;
@@ -27,8 +28,9 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
   async function started(options: StoreOptions) {
     const { store, advanceUs } = make(options);
     await store.limits();
-    const acquire = (cost: Cost, terms: Terms = AT_ONCE, keys?: Keys) => store.acquire({ cost, keys }, terms);
-    const peek = (keys?: Keys, cost: Cost = 1) => store.peek({ cost, keys });
+    const acquire = (cost: Cost, terms: Terms = AT_ONCE, keys?: Keys) =>
+      store.acquire(ask(cost, keys), terms);
+    const peek = (keys?: Keys, cost: Cost = 1) => store.peek(ask(cost, keys), NORMAL);
     return {
       store,
       advanceUs,
@@ -382,7 +384,7 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
     test('takes what is not there, and whoever comes after waits for it', async () => {
       const { store, refusal, reserve } = await started(calls);
       for (let forced = 0; forced < 3; forced++)
-        expect(await store.force({ cost: 5, keys: undefined })).toBe(true);
+        expect(await store.force(ask(5))).toMatchObject({ ahead: false });
       expect(await refusal(1)).toMatchObject({ waitUs: 1_100 * MS });
       expect(await reserve(5)).toMatchObject({ waitUs: 1_500 * MS });
     });
@@ -391,11 +393,11 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
       const { store, peek } = await started({
         limits: { calls: perSecond(10, { burst: 26_000 }), day: perDay(1, { burst: 26_000 }) },
       });
-      const force = () => store.force({ cost: 26_000, keys: undefined });
-      expect(await force()).toBe(true);
-      expect(await force()).toBe(true);
+      const force = () => store.force(ask(26_000));
+      expect(await force()).not.toBeNull();
+      expect(await force()).not.toBeNull();
       const before = await peek();
-      expect(await force()).toBe(false);
+      expect(await force()).toBeNull();
       expect(await peek()).toEqual(before);
     });
   });
@@ -408,7 +410,7 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
         ['calls', 'calls'],
         ['shop', 'shop:a'],
       ]);
-      const untouched = { waitUs: 0, lineUs: 0, granted: 0, refused: 0 };
+      const untouched = { waitUs: 0, lineUs: 0, pausedUs: 0, granted: 0, refused: 0, effective: 1 };
       expect(seen.map(({ sight }) => sight)).toEqual([
         { remaining: 5, ...untouched },
         { remaining: 1, ...untouched },
@@ -434,16 +436,16 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
 
     async function expectRejected(cost: unknown, keys: unknown, error: unknown) {
       const { store, remaining } = await started(options);
-      const request = { cost: cost as Cost, keys: keys as Keys };
+      const request = { ...ask(), cost: cost as Cost, keys: keys as Keys };
       await expect(store.acquire(request, WHENEVER)).rejects.toThrow(error as Error);
       await expect(store.force(request)).rejects.toThrow(error as Error);
-      await expect(store.peek(request)).rejects.toThrow(error as Error);
+      await expect(store.peek(request, NORMAL)).rejects.toThrow(error as Error);
       expect(await remaining()).toEqual([5, 3]);
     }
 
     test('with a cost above a burst is told both numbers', async () => {
       const { store } = await started(options);
-      const asked = store.acquire({ cost: 4, keys: undefined }, WHENEVER);
+      const asked = store.acquire(ask(4), WHENEVER);
       await expect(asked).rejects.toMatchObject({ limit: 'shop', cost: 4, burst: 3 });
       await expectRejected(4, undefined, CostExceedsBurstError);
       await expectRejected({ calls: 6, shop: 1 }, undefined, CostExceedsBurstError);
@@ -491,9 +493,7 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
 
     test('fails alone: those made at the same time are decided', async () => {
       const { store, remaining } = await started(calls);
-      const results = await Promise.allSettled(
-        [2, 6, 0, 3].map((cost) => store.acquire({ cost, keys: undefined }, AT_ONCE)),
-      );
+      const results = await Promise.allSettled([2, 6, 0, 3].map((cost) => store.acquire(ask(cost), AT_ONCE)));
       expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
       expect(await remaining()).toEqual([0]);
     });
@@ -513,14 +513,14 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
       peek().then(log('seen')),
       acquire(3).then(log('second')),
       acquire(1).then(log('third')),
-      store.force({ cost: 1, keys: undefined }).then(log('forced')),
+      store.force(ask()).then(log('forced')),
       peek().then(log('after')),
     ]);
     expect(first).toMatchObject({ granted: true });
     expect(seen[0]).toMatchObject({ sight: { remaining: 3, granted: 2 } });
     expect(second).toMatchObject({ granted: true });
     expect(third).toMatchObject({ granted: false, waitUs: 100 * MS });
-    expect(forced).toBe(true);
+    expect(forced).not.toBeNull();
     expect(after[0]).toMatchObject({ sight: { remaining: 0, waitUs: 200 * MS, granted: 6, refused: 1 } });
     // Acquires among themselves and peeks among themselves: how many promises lie behind each kind is a store's own.
     const order = (names: string[]) => answered.filter((name) => names.includes(name));
@@ -530,7 +530,7 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
 
   test('the limits in force are those it was made with, in their order', async () => {
     const { store } = await started({ limits: { ...shops.limits, ...calls.limits } });
-    expect(await store.limits()).toEqual([
+    expect(await store.limits()).toMatchObject([
       { name: 'shop', kind: 'rate', by: 'shop', rate: 1, periodUs: 1_000_000, burst: 1 },
       { name: 'calls', kind: 'rate', by: null, rate: 1, periodUs: 100_000, burst: 5 },
     ]);
@@ -568,12 +568,12 @@ export function storeContract(make: (options: StoreOptions) => Made): void {
       await reserve(5);
       const { receipt } = await reserve(1);
       await store.close();
-      const request = { cost: 1, keys: undefined };
+      const request = ask();
       const all = [
         store.acquire(request, AT_ONCE),
         store.force(request),
         store.cancel(receipt),
-        store.peek(request),
+        store.peek(request, NORMAL),
         store.limits(),
       ];
       for (const call of await Promise.allSettled(all)) {

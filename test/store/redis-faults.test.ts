@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Terms } from '../../src/core/decide.ts';
 import { StoreUnavailableError } from '../../src/core/errors.ts';
-import { perHour, perSecond } from '../../src/core/limit.ts';
+import { perHour, perSecond } from '../../src/core/rate-limit.ts';
+import type { Terms } from '../../src/core/verdict.ts';
 import type { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { uniqueName } from '../support/redis.ts';
 import { eventually, governorOf, ownServer, storeOf } from './support/stores.ts';
-import { AT_ONCE, WHENEVER } from './support/terms.ts';
+import { AT_ONCE, ask, WHENEVER } from './support/terms.ts';
 import { type Start, worstExcess } from './support/worst-excess.ts';
 
-const one = { cost: 1, keys: undefined };
+const one = ask();
 
 /** Asks as fast as the store answers, until told to stop; what is granted is noted by the server's clock. */
 function busy(store: RedisStore, starts: Start[], errors: unknown[], terms = AT_ONCE) {
@@ -129,7 +129,7 @@ describe('the data is lost', () => {
     const name = uniqueName('flushall');
     const limits = { shop: perHour(1, { burst: 5, by: 'shop' }) };
     const governor = governorOf({ name, connection: server.url, limits });
-    expect(await governor.allowN(2, { keys: { shop: 'a' } })).toEqual({ allowed: true });
+    expect(await governor.allowN(2, { keys: { shop: 'a' } })).toMatchObject({ allowed: true });
     const before = await redis.hgetall(`flyball:{${name}}:config`);
     expect(before.coldAt).toBe('0');
     await redis.flushall();
@@ -153,7 +153,7 @@ describe('the data is lost', () => {
     const starts: Start[] = [];
     const take = async (store: typeof far, count: number) => {
       const verdicts = await Promise.all(
-        Array.from({ length: count }, () => store!.acquire({ cost: 1, keys: undefined }, WHENEVER)),
+        Array.from({ length: count }, () => store!.acquire(ask(), WHENEVER)),
       );
       for (const verdict of verdicts)
         if (verdict.granted) starts.push({ atUs: verdict.receipt.startUs, cost: 1 });
@@ -266,7 +266,7 @@ describe('the connection is lost', () => {
     await expect(failed).rejects.toThrow(/ECONNREFUSED/);
     await ownServer(server.port);
     const decision = await eventually(() => governor.allowN(3));
-    expect(decision).toEqual({ allowed: true });
+    expect(decision).toMatchObject({ allowed: true });
     expect(await governor.allow()).toMatchObject({ allowed: false });
   });
 
@@ -302,6 +302,6 @@ test('a server demoted under a live connection: it is dropped, and used again on
   await expect(refused).rejects.toThrow(/READONLY/);
   await eventually(async () => ((await idOf()) === before ? undefined : true));
   await redis.replicaof('NO', 'ONE');
-  expect(await eventually(() => governor.allow())).toEqual({ allowed: true });
+  expect(await eventually(() => governor.allow())).toMatchObject({ allowed: true });
   expect(await redis.hget(`flyball:{${name}}:limit:calls`, 'granted')).toBe('2');
 });

@@ -1,28 +1,29 @@
 import { Cluster } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseGovernorOptions } from '../../src/core/governor-options.ts';
-import { type LimitsOptions, perHour, perSecond } from '../../src/core/limit.ts';
+import type { LimitsOptions } from '../../src/core/limit.ts';
+import { perHour, perSecond } from '../../src/core/rate-limit.ts';
 import { redisClient } from '../../src/store/redis/connection.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { connect, keysOf, keysWithoutTtl, redisUrl, startRedis, uniqueName } from '../support/redis.ts';
 import { callsOf, eventually, governorOf, ownServer, storeOf } from './support/stores.ts';
-import { AT_ONCE, OR_SLOT, WHENEVER } from './support/terms.ts';
+import { AT_ONCE, ask, NORMAL, OR_SLOT, WHENEVER } from './support/terms.ts';
 
 const redis = connect();
 
 /** One of each thing that a store can be asked, so that all that it writes is written. */
 async function everyOperation(store: RedisStore): Promise<void> {
-  const of = (shop: string, cost = 1) => ({ cost, keys: { shop } });
+  const of = (shop: string, cost = 1) => ask(cost, { shop });
   await store.acquire(of('a'), AT_ONCE);
   await store.acquire(of('b'), AT_ONCE);
   await store.acquire(of('b'), AT_ONCE);
   await store.acquire(of('b'), OR_SLOT);
-  await store.acquire({ cost: { calls: 3, shop: 0 }, keys: undefined }, AT_ONCE);
-  const reserved = await store.acquire({ cost: { calls: 3, shop: 0 }, keys: undefined }, WHENEVER);
+  await store.acquire(ask({ calls: 3, shop: 0 }), AT_ONCE);
+  const reserved = await store.acquire(ask({ calls: 3, shop: 0 }), WHENEVER);
   if (reserved.granted) await store.cancel(reserved.receipt);
   await store.force(of('c', 2));
-  await store.peek(of('d'));
-  await store.acquire({ cost: 1, keys: undefined }, AT_ONCE);
+  await store.peek(of('d'), NORMAL);
+  await store.acquire(ask(), AT_ONCE);
 }
 
 const limits: LimitsOptions = {
@@ -49,7 +50,7 @@ describe('expiry', () => {
       [29, 1_800_000],
       [30, 3_600_000],
     ] as const) {
-      await store.acquire({ cost: taken, keys: undefined }, WHENEVER);
+      await store.acquire(ask(taken), WHENEVER);
       const ttl = await redis.pttl(key);
       expect(ttl).toBeLessThanOrEqual(debtMs + 1_000);
       // As much as a slow test run may take.
@@ -60,7 +61,7 @@ describe('expiry', () => {
   test('refusals and slots do not keep a bucket for longer than it owes', async () => {
     const name = uniqueName('ttl');
     const store = storeOf(redisUrl(), { name, limits: { shop: perSecond(1, { burst: 1, by: 'shop' }) } });
-    const request = { cost: 1, keys: { shop: 'a' } };
+    const request = ask(1, { shop: 'a' });
     await store.acquire(request, AT_ONCE);
     for (let refused = 0; refused < 50; refused++) {
       await store.acquire(request, refused % 2 === 0 ? OR_SLOT : AT_ONCE);
@@ -74,9 +75,7 @@ describe('expiry', () => {
     const name = uniqueName('ttl');
     const quick = { calls: perSecond(20, { burst: 4 }), shop: perSecond(10, { burst: 2, by: 'shop' }) };
     const store = storeOf(redisUrl(), { name, limits: quick });
-    await Promise.all(
-      ['a', 'b', 'c', 'd'].map((shop) => store.acquire({ cost: 1, keys: { shop } }, OR_SLOT)),
-    );
+    await Promise.all(['a', 'b', 'c', 'd'].map((shop) => store.acquire(ask(1, { shop }), OR_SLOT)));
     const beganMs = performance.now();
     expect(await keysOf(redis, `flyball:{${name}}:*`)).toHaveLength(6);
     const left = await eventually(async () => {
@@ -87,7 +86,7 @@ describe('expiry', () => {
     // 0.2 s to be full and a second; not sooner, for the line would be forgotten too early.
     expect(performance.now() - beganMs).toBeGreaterThan(1_000);
     // Gone and full are the same.
-    expect(await store.acquire({ cost: { calls: 4, shop: 2 }, keys: { shop: 'a' } }, AT_ONCE)).toMatchObject({
+    expect(await store.acquire(ask({ calls: 4, shop: 2 }, { shop: 'a' }), AT_ONCE)).toMatchObject({
       granted: true,
       waitUs: 0,
     });
@@ -98,7 +97,7 @@ describe('HGETALL', () => {
   test('of a bucket says in plain numbers what it owes, since when, and how it got there', async () => {
     const name = uniqueName('read');
     const store = storeOf(redisUrl(), { name, limits: { shop: perHour(6, { burst: 3, by: 'shop' }) } });
-    const request = { cost: 2, keys: { shop: 'acme' } };
+    const request = ask(2, { shop: 'acme' });
     const key = `flyball:{${name}}:limit:shop:acme`;
     const granted = await store.acquire(request, AT_ONCE);
     const startUs = granted.granted ? granted.receipt.startUs : 0;
@@ -109,6 +108,7 @@ describe('HGETALL', () => {
       granted: '2',
       rate: '1',
       unit: '600000000',
+      burst: '3',
       version: '1',
     };
     expect(await redis.hgetall(key)).toEqual(used);
@@ -126,19 +126,27 @@ describe('HGETALL', () => {
     const name = uniqueName('read');
     await storeOf(redisUrl(), { name, limits: { calls: perSecond(100, { burst: 20 }) } }).limits();
     const config = await redis.hgetall(`flyball:{${name}}:config`);
-    expect(Object.keys(config).sort()).toEqual(['coldAt', 'created', 'limits', 'updatedAt', 'version']);
+    expect(Object.keys(config).sort()).toEqual([
+      'coldAt',
+      'created',
+      'limits',
+      'revision',
+      'updatedAt',
+      'updatedBy',
+      'version',
+    ]);
     expect(config).toMatchObject({ version: '1', coldAt: '0' });
     expect(config.created).toMatch(/^\d{16}$/);
     expect(config.updatedAt).toBe(config.created);
     expect(JSON.parse(config.limits!)).toEqual([
-      { name: 'calls', kind: 'rate', by: null, rate: 1, periodUs: 10_000, burst: 20 },
+      { name: 'calls', kind: 'rate', rate: 100, periodMs: 1_000, burst: 20 },
     ]);
   });
 
   test('of a bucket with fields that are missing, or that a person removed, is no error', async () => {
     const name = uniqueName('read');
     const store = storeOf(redisUrl(), { name, limits: { calls: perHour(1, { burst: 5 }) } });
-    const request = { cost: 1, keys: undefined };
+    const request = ask();
     const key = `flyball:{${name}}:limit:calls`;
     await store.acquire({ ...request, cost: 5 }, AT_ONCE);
     await redis.hdel(key, 'granted', 'rate', 'unit', 'version', 'line', 'refused');
@@ -162,7 +170,7 @@ describe('keys', () => {
       if (/^evalsha$|^eval$/i.test(command)) {
         declared.clear();
         for (const key of args.slice(3, 3 + Number(third))) declared.add(key);
-      } else if (source === 'lua' && !/^time$/i.test(command)) {
+      } else if (source === 'lua' && !/^time$|^publish$/i.test(command)) {
         touched.add(second);
         if (!declared.has(second)) undeclared.push(args.join(' '));
       }
@@ -203,7 +211,7 @@ describe('a cluster', () => {
     await everyOperation(store);
     const shops = ['{x}', '}{', '{}'];
     const verdicts = await Promise.all(
-      shops.map((shop) => store.acquire({ cost: { shop: 2, calls: 0 }, keys: { shop } }, AT_ONCE)),
+      shops.map((shop) => store.acquire(ask({ shop: 2, calls: 0 }, { shop }), AT_ONCE)),
     );
     expect(verdicts.map(({ granted }) => granted)).toEqual([true, true, true]);
     const node = cluster.nodes('master')[0]!;
@@ -274,9 +282,9 @@ describe('close', () => {
     const name = uniqueName('close');
     const config = parseGovernorOptions({ name, limits: { calls: perHour(1, { burst: 2_500 }) } });
     const store = new RedisStore(config, redisClient(redisUrl()));
-    const asked = Array.from({ length: 2_500 }, () => store.acquire({ cost: 1, keys: undefined }, AT_ONCE));
+    const asked = Array.from({ length: 2_500 }, () => store.acquire(ask(), AT_ONCE));
     const closed = store.close();
-    const late = store.acquire({ cost: 1, keys: undefined }, AT_ONCE);
+    const late = store.acquire(ask(), AT_ONCE);
     await expect(late).rejects.toMatchObject({ code: 'FLYBALL_GOVERNOR_CLOSED' });
     const verdicts = await Promise.all(asked);
     await closed;

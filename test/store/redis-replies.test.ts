@@ -1,19 +1,32 @@
 import { describe, expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../src/core/errors.ts';
 import { parseGovernorOptions } from '../../src/core/governor-options.ts';
-import { perHour } from '../../src/core/limit.ts';
+import { perHour } from '../../src/core/rate-limit.ts';
+import { limitsToJson } from '../../src/store/redis/limits-json.ts';
 import type { RedisClient } from '../../src/store/redis/redis-client.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { decideScript, registerScript } from '../../src/store/redis/scripts.generated.ts';
-import { AT_ONCE, WHENEVER } from './support/terms.ts';
+import { AT_ONCE, ask, NORMAL, WHENEVER } from './support/terms.ts';
 
 const config = parseGovernorOptions({ name: 'replies', limits: { calls: perHour(1, { burst: 5 }) } });
-const request = { cost: 1, keys: undefined };
+const LIMITS = limitsToJson(config.limits);
+const request = ask();
+
+/** The reply to a registration: what is in force, all of it text. */
+const registered = ({ outcome = '0', version = '1', limits = '[]', operator = '', revision = '0' }) => [
+  outcome,
+  version,
+  '1700000000000000',
+  limits,
+  operator,
+  revision,
+  'test',
+];
 
 /** A client whose server answers what it is told to. */
 function answering(
   decide: (args: readonly string[]) => unknown,
-  register = (args: readonly string[]): unknown => ['1', '1700000000000000', args[0]],
+  register = (args: readonly string[]): unknown => registered({ limits: args[0]! }),
 ): RedisClient {
   return {
     evalsha: async (sha1, _keys, args) => (sha1 === registerScript.sha1 ? register(args) : decide(args)),
@@ -30,10 +43,10 @@ function everything(store: RedisStore): Promise<unknown>[] {
     store.acquire(request, WHENEVER),
     store.acquire(request, WHENEVER),
     store.force(request),
-    store.peek(request),
+    store.peek(request, NORMAL),
   ];
 }
-const RIGHT = '1700000000000000 1 0 0 0 99 0 1 5 0 0 1 0';
+const RIGHT = '1700000000000000 1 0 0 0 99 0 1 5 0 0 0 1 0 1';
 
 async function expectNoAnswer(client: RedisClient): Promise<void> {
   for (const outcome of await Promise.allSettled(everything(storeOn(client)))) {
@@ -45,7 +58,7 @@ test('a right reply is read as it is meant', async () => {
   const [first, second, forced, seen] = await Promise.all(everything(storeOn(answering(() => [0, RIGHT]))));
   expect(first).toMatchObject({ granted: true, waitUs: 0 });
   expect(second).toMatchObject({ granted: false, reason: 'rate', waitUs: 99, slotted: false });
-  expect(forced).toBe(true);
+  expect(forced).toMatchObject({ startUs: 1_700_000_000_000_000, ahead: false });
   expect(seen).toMatchObject([{ sight: { remaining: 5, granted: 1 } }]);
 });
 
@@ -87,7 +100,7 @@ describe('a reply that is none is an error for every operation of the call, neve
     ['a wait beyond the exact numbers', [0, RIGHT.replace('99', '9007199254740993')]],
     ['a wait without end', [0, RIGHT.replace('99', '9'.repeat(400))]],
     ['a limit that is not there', [0, RIGHT.replace('0 0 0 99 0', '0 1 0 99 0')]],
-    ['a reason that is not known', [0, RIGHT.replace('0 0 0 99 0', '0 0 3 99 0')]],
+    ['a reason that is not known', [0, RIGHT.replace('0 0 0 99 0', '0 0 8 99 0')]],
     ['neither yes nor no', [0, RIGHT.replace('99 0 1 5', '99 0 2 5')]],
   ])('%s', async ([, reply]) => expectNoAnswer(answering(() => reply)));
 
@@ -95,25 +108,24 @@ describe('a reply that is none is an error for every operation of the call, neve
     ['nothing', null],
     ['a text', 'OK'],
     ['an empty list', []],
-    ['two texts', ['1', '1700000000000000']],
-    ['numbers', [1, 1_700_000_000_000_000, '[]']],
-    ['a version of letters', ['a', '1700000000000000', '[]']],
-    ['version 0', ['0', '1700000000000000', '[]']],
-    ['a negative version', ['-1', '1700000000000000', '[]']],
-    ['no limits', ['1', '1700000000000000', '[]']],
-    ['limits cut off', ['1', '1700000000000000', '[{"name":"ca']],
-    [
-      'a limit with a rate of 0',
-      ['1', '1700000000000000', '[{"name":"calls","kind":"rate","by":null,"rate":0,"periodUs":1,"burst":5}]'],
-    ],
+    ['two texts', ['0', '1']],
+    ['a text too few', registered({ limits: LIMITS }).slice(0, -1)],
+    ['a text too many', [...registered({ limits: LIMITS }), '']],
+    ['numbers', [0, 1, 1_700_000_000_000_000, LIMITS, '', 0, 'test']],
+    ['an unknown outcome', registered({ limits: LIMITS, outcome: '2' })],
+    ['a version of letters', registered({ limits: LIMITS, version: 'a' })],
+    ['version 0', registered({ limits: LIMITS, version: '0' })],
+    ['a negative version', registered({ limits: LIMITS, version: '-1' })],
+    ['a revision of letters', registered({ limits: LIMITS, revision: 'a' })],
+    ['no limits', registered({})],
+    ['limits cut off', registered({ limits: LIMITS.slice(0, -9) })],
+    ['a limit with a rate of 0', registered({ limits: LIMITS.replace('"rate":1', '"rate":0') })],
     [
       'a limit beyond the exact numbers',
-      [
-        '1',
-        '1700000000000000',
-        `[{"name":"calls","kind":"rate","by":null,"rate":1,"periodUs":${2 ** 50},"burst":5}]`,
-      ],
+      registered({ limits: LIMITS.replace('"burst":5', `"burst":${2 ** 51}`) }),
     ],
+    ['limits of an operator that are none', registered({ limits: LIMITS, operator: 'x' })],
+    ['an empty list of an operator', registered({ limits: LIMITS, operator: '[]' })],
   ])('%s in place of the limits', async ([, reply]) =>
     expectNoAnswer(
       answering(

@@ -1,85 +1,45 @@
-import { provideRedis } from '../../scripts/redis.ts';
-import { Children } from './children.ts';
+import { toleratedExcess } from '../measure/bounds.ts';
+import { complain, conduct, type Ground, written } from '../parent/conduct.ts';
+import { orAbort } from '../parent/or-abort.ts';
+import { Service } from '../parent/service.ts';
 import { figuresOf, loadOf } from './figures.ts';
 import { jobsOfOthers } from './key-figures.ts';
 import { demoOptions } from './options.ts';
 import { type Outcome, runPhase } from './phase.ts';
-import { Service } from './service.ts';
-import { orAbort, type Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
 import { summaryTable } from './summary.ts';
-import { brokenPromises, toleratedExcess } from './verdict.ts';
+import { brokenPromises } from './verdict.ts';
 import { createView } from './view.ts';
 
 // Long enough to see what happens, and enough jobs to last that long at the speed of a machine left alone.
 const UNGOVERNED_MS = 3_500;
 const UNGOVERNED_JOBS = 12_000;
 
-// In the names of this run: a Redis that was used before may hold queues and governors of an earlier one.
-const runId = Date.now().toString(36);
-
 const options = demoOptions(process.argv);
 const view = createView(options);
-const ending = new AbortController();
-const children = new Children((error) => ending.abort(error));
-let redis: { stop(): Promise<void> } | undefined;
+const voice = { print: (line: string) => view.print(line), done: () => view.phaseDone() };
 
-for (const [signal, code] of [
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-] as const) {
-  process.on(signal, () => {
-    // A second Ctrl-C does not wait for anything. Children end by themselves when their parent is gone.
-    if (ending.signal.aborted) process.exit(code);
-    ending.abort(signal);
-    void leave(code);
-  });
-}
+conduct('demo', voice, run);
 
-run().then(leave, (error: unknown) => {
-  // After a signal everything in flight fails in some way, and the signal's handler is already at work.
-  if (ending.signal.reason === 'SIGINT' || ending.signal.reason === 'SIGTERM') return;
-  view.phaseDone();
-  view.print(`demo: ${error instanceof Error ? error.message : error}`);
-  complain();
-  void leave(1);
-});
-
-/** Shows what the processes logged last: when something went wrong, the reason is likely there. */
-function complain(): void {
-  for (const line of children.complaints) view.print(`  ${line}`);
-}
-
-/** Ends everything that was started, then this process. */
-async function leave(code: number): Promise<void> {
-  view.phaseDone();
-  await children.endAll();
-  await redis?.stop();
-  process.exit(code);
-}
-
-async function run(): Promise<number> {
+async function run(ground: Ground): Promise<number> {
   const { rate, burst, jobs, queues, processes, concurrency, json, kill } = options;
-  const provided = await provideRedis({ log: (line) => view.print(line) });
-  redis = provided;
-  ending.signal.throwIfAborted();
   // Twice the burst: the service is given exactly the rate, and room for the burst to shift by some jitter.
   const service = await orAbort(
-    ending.signal,
-    Service.start(children, { rate, burst: 2 * burst }, options.serviceMs),
+    ground.signal,
+    Service.start(ground.children, { rate, burst: 2 * burst, serviceMs: options.serviceMs }),
   );
   const stage: Stage = {
+    ...ground,
     options,
-    redisUrl: provided.url,
     service,
-    children,
-    signal: ending.signal,
     say: (line) => view.say(line),
     show: (progress) => view.show(progress),
   };
   view.print(
     `${processes} processes, ${queues} queues, up to ${concurrency} jobs a worker; the service allows ${rate} tokens/s`,
   );
-  const names = (phase: string) => Array.from({ length: queues }, (_, i) => `demo-${runId}-${phase}-${i}`);
+  const names = (phase: string) =>
+    Array.from({ length: queues }, (_, i) => `demo-${ground.runId}-${phase}-${i}`);
 
   let ungoverned: Outcome | undefined;
   if (!options.governedOnly) {
@@ -113,16 +73,9 @@ async function run(): Promise<number> {
     'at least 1).',
   ].join('\n');
   const text = `${table}\n${note}\n${verdict}\n`;
-  if (broken.length > 0) complain();
+  if (broken.length > 0) complain(voice, ground.children);
   // JSON has stdout to itself, so that a pipe can read it.
   await written(json ? process.stderr : process.stdout, text);
   if (json) await written(process.stdout, `${JSON.stringify(figures)}\n`);
   return broken.length === 0 ? 0 : 1;
-}
-
-/** A pipe takes its time, and process.exit would not wait for it. */
-function written(out: NodeJS.WriteStream, text: string): Promise<void> {
-  return new Promise((resolve) => {
-    out.write(text, () => resolve());
-  });
 }

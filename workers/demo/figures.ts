@@ -1,14 +1,6 @@
-import type { Arrival } from '../downstream/arrivals.ts';
+import { round, roundOrNull, spanSeconds, totalCost, utilisation, worstExcess } from '../measure/measure.ts';
+import { timed } from '../measure/timed.ts';
 import { type KeyFigures, keyFigures, lostOfKeys } from './key-figures.ts';
-import {
-  round,
-  roundOrNull,
-  spanSeconds,
-  type TimedCost,
-  totalCost,
-  utilisation,
-  worstExcess,
-} from './measure.ts';
 import type { DemoOptions } from './options.ts';
 import type { Outcome } from './phase.ts';
 
@@ -90,10 +82,6 @@ export function figuresOf(options: DemoOptions, governed: Outcome, ungoverned: O
     redisCommandsPerJob: roundOrNull(completed > 0 ? governed.redisCommands / completed : null),
     ...(keys === undefined ? {} : { keys: keyFigures(options, keys, governed) }),
   };
-}
-
-function timed(arrivals: readonly Arrival[]): TimedCost[] {
-  return arrivals.map(([atUs, cost]) => ({ atUs, cost }));
 }
 
 function refusedIn({ trace }: Outcome): number {

@@ -1,5 +1,5 @@
+import { percentile, round, roundOrNull, totalCost, utilisation, worstExcess } from '../measure/measure.ts';
 import { FLOODING_KEY, jobId, type KeyedTraffic, type PlannedJob, planTraffic } from '../traffic.ts';
-import { percentile, round, roundOrNull, totalCost, utilisation, worstExcess } from './measure.ts';
 import type { DemoOptions } from './options.ts';
 import type { Outcome } from './phase.ts';
 

@@ -1,9 +1,10 @@
 import type { Trace } from '../downstream/arrivals.ts';
+import type { Child } from '../parent/children.ts';
+import { Fleet } from '../parent/fleet.ts';
+import { orAbort } from '../parent/or-abort.ts';
+import { RedisView } from '../parent/redis-view.ts';
 import type { Counters, Message } from '../process/messages.ts';
-import type { Child } from './children.ts';
-import { Fleet } from './fleet.ts';
-import { RedisView } from './redis-view.ts';
-import { orAbort, type PhasePlan, type Stage } from './stage.ts';
+import type { PhasePlan, Stage } from './stage.ts';
 import { KILL_LOCK_MS, untilDone } from './until-done.ts';
 
 /** The time in which jobs were added, on the wall clock. */
@@ -38,7 +39,7 @@ export async function runPhase(stage: Stage, plan: PhasePlan): Promise<Outcome> 
     await orAbort(signal, producer.child.ended);
   }
   stage.say(`starting ${options.processes} worker processes`);
-  const fleet = new Fleet(children, consumerArgs(stage, plan));
+  const fleet = new Fleet(children, 'consumer', consumerArgs(stage, plan));
   await orAbort(signal, fleet.start(options.processes));
   const commandsBefore = await redis.commandsProcessed();
   producer ??= startProducer(stage, plan);

@@ -1,17 +1,13 @@
 import type { Stats } from '../downstream/arrivals.ts';
+import type { Ground } from '../parent/conduct.ts';
+import type { Service } from '../parent/service.ts';
 import type { Counters } from '../process/messages.ts';
-import type { Children } from './children.ts';
 import type { DemoOptions } from './options.ts';
-import type { Service } from './service.ts';
 
 /** What a phase works with. */
-export interface Stage {
+export interface Stage extends Ground {
   readonly options: DemoOptions;
-  readonly redisUrl: string;
   readonly service: Service;
-  readonly children: Children;
-  /** Aborted when the demo has to end; its reason is thrown wherever the phase is. */
-  readonly signal: AbortSignal;
   /** Says what is being done while there is nothing to show. */
   readonly say: (line: string) => void;
   readonly show: (progress: Progress) => void;
@@ -36,19 +32,4 @@ export interface Progress {
   readonly counters: Counters;
   /** Jobs put aside until later, now. */
   readonly delayed: number;
-}
-
-/** Waits for `work`, but no longer than until the demo has to end. */
-export async function orAbort<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
-  signal.throwIfAborted();
-  let onAbort!: () => void;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }

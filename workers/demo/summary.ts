@@ -1,7 +1,8 @@
 import Table from 'cli-table3';
+import { toleratedExcess } from '../measure/bounds.ts';
 import type { Figures, Load } from './figures.ts';
 import type { DemoOptions } from './options.ts';
-import { LEAST_SHARE, toleratedExcess } from './verdict.ts';
+import { LEAST_SHARE } from './verdict.ts';
 
 /** The closing table: what the service went through, and what became of the jobs. Fits 80 columns. */
 export function summaryTable(

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stats } from '../downstream/arrivals.ts';
+import type { Child } from '../parent/children.ts';
+import type { Fleet } from '../parent/fleet.ts';
+import { orAbort } from '../parent/or-abort.ts';
+import type { RedisView } from '../parent/redis-view.ts';
 import { FLOODING_KEY } from '../traffic.ts';
-import type { Child } from './children.ts';
-import type { Fleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
-import type { RedisView } from './redis-view.ts';
-import { orAbort, type PhasePlan, type Stage } from './stage.ts';
+import type { PhasePlan, Stage } from './stage.ts';
 
 const LOOK_MS = 250;
 // A job's lock outlives its dead process by so much with --kill; BullMQ's default of 30 s would only be a longer wait.
@@ -61,7 +62,7 @@ export async function untilDone(
 
     if (toKill && calls >= plan.jobs / 2) {
       toKill = false;
-      replacing = fleet.killAndReplaceOne();
+      replacing = fleet.killAndReplace();
     }
     if (plan.maxMs !== undefined && nowMs - startedMs >= plan.maxMs) break;
     if (producing) continue;

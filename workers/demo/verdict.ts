@@ -1,17 +1,9 @@
+import { toleratedExcess } from '../measure/bounds.ts';
 import type { Figures } from './figures.ts';
 import type { DemoOptions } from './options.ts';
 
-// Timers, event loops and the network move a call by some milliseconds after its tokens were granted. On a busy
-// machine that is what is left for it; a limiter that is wrong is wrong by more, and ever more with time.
-const JITTER_MS = 50;
-
 /** With one key flooding, each other key gets at least this part of what it asks for. */
 export const LEAST_SHARE = 0.95;
-
-/** How far the calls may go over the limit, in tokens, and still be called exact: 50 ms of rate, at least 1. */
-export function toleratedExcess(rate: number): number {
-  return Math.max(1, (rate * JITTER_MS) / 1000);
-}
 
 /** What was promised and not kept, a sentence each. Empty if all was. */
 export function brokenPromises(figures: Figures, { kill, keys }: DemoOptions): string[] {

@@ -32,7 +32,8 @@ export interface Stats {
 }
 
 const startedNs = process.hrtime.bigint();
-const epochMs = Date.now();
+/** The wall clock at 0 of {@link nowUs}. */
+export const epochMs = Date.now();
 
 /** Microseconds since the service started, on a clock that nobody sets back. */
 export function nowUs(): number {

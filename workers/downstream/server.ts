@@ -1,63 +1,64 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Arrivals, nowUs } from './arrivals.ts';
-import { type ServiceLimit, StrictLimit } from './strict-limit.ts';
+import { nowUs } from './arrivals.ts';
+import { Calls } from './calls.ts';
+import { Completions } from './completions.ts';
+import { Holds } from './holds.ts';
+import { answer } from './http.ts';
+import type { ServiceLimit } from './strict-limit.ts';
+
+export interface ServiceOptions extends ServiceLimit {
+  /** How long it works on a plain call. */
+  readonly serviceMs: number;
+  /** How many held calls it can have at once. */
+  readonly slots: number;
+  readonly requestsPerMinute: number;
+  readonly tokensPerMinute: number;
+}
+
+type Route = (
+  atUs: number,
+  query: URLSearchParams,
+  request: IncomingMessage,
+  response: ServerResponse,
+) => void;
 
 /**
  * The fragile service behind the workers, as an HTTP server (not yet listening).
  *
  *   POST /call?cost=3&job=orders:12&key=k7&attempt=1&ageMs=40   200 after `serviceMs`, or 429 with Retry-After
- *   GET  /stats                                                 totals and the last second
- *   GET  /trace                                                 every arrival
+ *   POST /hold?fence=7&process=4711&workMs=150                  holds a slot until its body ends; 200, or 409
+ *   POST /complete?least=200&most=800                           {tokens} after a while, or 429
+ *   GET  /stats, /trace, /holds, /holds/now, /completions       totals and the last second; every call of a kind
+ *   POST /limit?rate=80&burst=8                                 takes more or less from now on
+ *   POST /close?key=k7&ms=3000                                  answers one key 429 for a while
  *   POST /reset?rate=200&burst=40                               forgets all; the limit may be left out
  */
-export function createService(initial: ServiceLimit, serviceMs: number): Server {
-  const arrivals = new Arrivals();
-  let limit = new StrictLimit(initial, nowUs());
-
-  const call = (atUs: number, query: URLSearchParams, response: ServerResponse) => {
-    const cost = numberIn(query, 'cost', 1);
-    if (!Number.isInteger(cost) || cost < 1) {
-      answer(response, 400, {
-        error: `cost: expected a whole number of at least 1, got ${query.get('cost')}`,
-      });
-      return;
-    }
-    const waitSeconds = limit.take(cost, atUs);
-    arrivals.add([
-      atUs,
-      cost,
-      query.get('job') ?? '',
-      query.get('key') ?? '',
-      numberIn(query, 'attempt', 1),
-      numberIn(query, 'ageMs', 0),
-      waitSeconds > 0 ? 1 : 0,
-    ]);
-    if (waitSeconds > 0) {
-      // Retry-After knows whole seconds only, and one that is too short would invite the next refusal.
-      response.setHeader('retry-after', Math.ceil(waitSeconds));
-      answer(response, 429, { error: 'over the limit', retryAfterMs: Math.ceil(waitSeconds * 1000) });
-    } else if (serviceMs > 0) {
-      setTimeout(answer, serviceMs, response, 200, { ok: true });
-    } else {
-      answer(response, 200, { ok: true });
-    }
+export function createService(options: ServiceOptions): Server {
+  const calls = new Calls(options, options.serviceMs);
+  const holds = new Holds(options.slots);
+  const completions = new Completions({
+    requests: options.requestsPerMinute,
+    tokens: options.tokensPerMinute,
+  });
+  const routes: Record<string, Route> = {
+    'POST /call': (atUs, query, _, response) => calls.call(atUs, query, response),
+    'POST /hold': (atUs, query, request, response) => holds.hold(atUs, query, request, response),
+    'POST /complete': (atUs, query, _, response) => completions.complete(atUs, query, response),
+    'GET /stats': (atUs, _, __, response) => calls.stats(atUs, response),
+    'GET /trace': (_, __, ___, response) => calls.trace(response),
+    'GET /holds': (_, __, ___, response) => holds.trace(response),
+    'GET /holds/now': (_, __, ___, response) => holds.stats(response),
+    'GET /completions': (_, __, ___, response) => completions.trace(response),
+    'POST /limit': (atUs, query, _, response) => calls.changeLimit(atUs, query, response),
+    'POST /close': (atUs, query, _, response) => calls.closeKey(atUs, query, response),
+    'POST /reset': (_, query, __, response) => {
+      holds.reset();
+      completions.reset();
+      calls.reset(query, response);
+    },
   };
 
-  const reset = (query: URLSearchParams, response: ServerResponse) => {
-    const next = {
-      rate: numberIn(query, 'rate', limit.limit.rate),
-      burst: numberIn(query, 'burst', limit.limit.burst),
-    };
-    if (!(next.rate > 0 && next.burst > 0)) {
-      answer(response, 400, { error: `rate and burst: expected numbers over 0, got ${query}` });
-      return;
-    }
-    limit = new StrictLimit(next, nowUs());
-    arrivals.clear();
-    answer(response, 200, next);
-  };
-
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const server = createServer((request, response) => {
     // Before anything else: whatever the server does with a call must not show in when it came.
     const atUs = nowUs();
     request.resume();
@@ -65,31 +66,17 @@ export function createService(initial: ServiceLimit, serviceMs: number): Server 
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
     const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-    const route = `${request.method} ${path}`;
-    if (route === 'POST /call') call(atUs, query, response);
-    else if (route === 'GET /stats') answer(response, 200, arrivals.stats(atUs));
-    else if (route === 'GET /trace') answer(response, 200, arrivals.trace());
-    else if (route === 'POST /reset') reset(query, response);
+    const route = routes[`${request.method} ${path}`];
+    if (route) route(atUs, query, request, response);
     else
-      answer(response, 404, { error: `no ${route} here: POST /call, GET /stats, GET /trace, POST /reset` });
+      answer(response, 404, {
+        error: `no ${request.method} ${path} here: ${Object.keys(routes).join(', ')}`,
+      });
   });
   // Callers keep their connections for good. A server that closed idle ones would now and then reset a call
   // just being sent, and that call would look like a job failed by the limiter.
   server.keepAliveTimeout = 0;
+  // A held call lasts for as long as its caller likes.
   server.requestTimeout = 0;
   return server;
-}
-
-function answer(response: ServerResponse, status: number, body: object): void {
-  const text = JSON.stringify(body);
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
-  });
-  response.end(text);
-}
-
-function numberIn(query: URLSearchParams, name: string, fallback: number): number {
-  const text = query.get(name);
-  return text === null || text === '' ? fallback : Number(text);
 }

@@ -9,23 +9,38 @@ export interface ServiceLimit {
  * judged its callers by the caller's own code would prove nothing.
  */
 export class StrictLimit {
-  readonly limit: ServiceLimit;
+  #limit: ServiceLimit;
   #tokens: number;
   #atUs: number;
 
   constructor(limit: ServiceLimit, nowUs: number) {
-    this.limit = limit;
+    this.#limit = limit;
     this.#tokens = limit.burst;
     this.#atUs = nowUs;
   }
 
+  get limit(): ServiceLimit {
+    return this.#limit;
+  }
+
   /** Takes `cost` tokens and returns 0, or takes none and returns the seconds until they would be there. */
   take(cost: number, nowUs: number): number {
-    const { rate, burst } = this.limit;
-    this.#tokens = Math.min(burst, this.#tokens + ((nowUs - this.#atUs) / 1e6) * rate);
-    this.#atUs = nowUs;
-    if (cost > this.#tokens) return (cost - this.#tokens) / rate;
+    this.#fill(nowUs);
+    if (cost > this.#tokens) return (cost - this.#tokens) / this.#limit.rate;
     this.#tokens -= cost;
     return 0;
+  }
+
+  /** Allows more or less from now on; what is there stays, as far as the new burst holds it. */
+  change(limit: ServiceLimit, nowUs: number): void {
+    this.#fill(nowUs);
+    this.#limit = limit;
+    this.#tokens = Math.min(limit.burst, this.#tokens);
+  }
+
+  #fill(nowUs: number): void {
+    const { rate, burst } = this.#limit;
+    this.#tokens = Math.min(burst, this.#tokens + ((nowUs - this.#atUs) / 1e6) * rate);
+    this.#atUs = nowUs;
   }
 }

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import type { Message } from './messages.ts';
+import type { Go, Message } from './messages.ts';
 
 /** Whether another process of ours started this one and talks to it. */
-export const hasParent = process.send !== undefined;
+const hasParent = process.send !== undefined;
 
 /**
  * Runs `stop` once on SIGTERM or SIGINT and exits with 0 if it did not exit by itself, or with 1 if it fails.
@@ -41,4 +41,22 @@ export function reportAndExit(message: Message): void {
   const exit = () => process.exit(0);
   if (process.send) process.send(message, exit);
   else process.stdout.write(`${JSON.stringify(message)}\n`, exit);
+}
+
+/**
+ * Runs `start` once: when the parent says so, or at once without one. Processes take unequal time to start; their
+ * parent lets them go together, when all are there.
+ */
+export function startWhenTold(start: () => void): void {
+  if (!hasParent) {
+    start();
+    return;
+  }
+  let started = false;
+  process.on('message', (message: Go) => {
+    if (message.type !== 'go' || started) return;
+    started = true;
+    start();
+  });
+  report({ type: 'ready' });
 }

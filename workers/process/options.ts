@@ -1,6 +1,7 @@
 import { Command, type CommanderError, InvalidArgumentError, Option } from 'commander';
+import type { LimitsOptions } from 'flyball';
 
-/** A job's cost is drawn between these two, both included, in whole tokens. */
+/** A job's cost, or something else in whole numbers, is drawn between these two, both included. */
 export interface CostRange {
   readonly min: number;
   readonly max: number;
@@ -25,11 +26,11 @@ export function badOption(program: Command, option: string, expected: string, go
 
 /** A parser for a whole number in a range. Commander puts the option's name before the message. */
 export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+  const allowed = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
   return (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (!(value >= min && value <= max)) {
-      throw new InvalidArgumentError(`Expected a whole number ${range}, got '${text}'.`);
+      throw new InvalidArgumentError(`Expected a whole number ${allowed}, got '${text}'.`);
     }
     return value;
   };
@@ -38,20 +39,48 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
 /** `--cost`, the same for all who draw costs. */
 export function costOption(): Option {
   return new Option('--cost <tokens>', 'what a job costs: 3, or 1-5')
-    .argParser(costRange)
+    .argParser(range)
     .default({ min: 1, max: 5 } satisfies CostRange, '1-5');
 }
 
-function costRange(text: string): CostRange {
+/** `3`, or `1-5`. */
+export function range(text: string): CostRange {
   const match = /^(\d+)(?:-(\d+))?$/.exec(text);
   const min = Number(match?.[1]);
   const max = Number(match?.[2] ?? match?.[1]);
   if (!(min >= 1 && max >= min)) {
     throw new InvalidArgumentError(
-      `Expected whole tokens, one number or two with the smaller first (3 or 1-5), got '${text}'.`,
+      `Expected whole numbers from 1, one or two with the smaller first (3 or 1-5), got '${text}'.`,
     );
   }
   return { min, max };
+}
+
+/** A parser for one of several words. */
+export function choice<Word extends string>(words: readonly Word[]): (text: string) => Word {
+  return (text) => {
+    const word = words.find((known) => known === text);
+    if (word === undefined) throw new InvalidArgumentError(`Expected ${words.join(', ')}, got '${text}'.`);
+    return word;
+  };
+}
+
+/** Limits as JSON, as they stand in code; what is wrong in them the governor says. */
+export function limitsJson(text: string): LimitsOptions {
+  try {
+    return JSON.parse(text) as LimitsOptions;
+  } catch (error) {
+    throw new InvalidArgumentError(`Expected limits as JSON: ${(error as Error).message}.`);
+  }
+}
+
+/** `k0=500,k1=20`: a number for each name, in the order given. A name may be empty. */
+export function numbersByName(text: string): [name: string, number: number][] {
+  return text.split(',').map((entry) => {
+    const match = /^([^=,]*)=(\d+(?:\.\d+)?)$/.exec(entry);
+    if (!match) throw new InvalidArgumentError(`Expected name=number, several with commas, got '${text}'.`);
+    return [match[1]!, Number(match[2])];
+  });
 }
 
 /** Names separated by commas. BullMQ builds its keys with colons, so a queue's name may not hold one. */

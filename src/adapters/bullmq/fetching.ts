@@ -53,6 +53,7 @@ export class Fetching {
     const { get, set } = concurrencyOf(worker);
     this.#setConcurrency = set.bind(worker);
     let user: number = get.call(worker);
+    feed.setMax(user);
     Object.defineProperties(worker, {
       concurrency: {
         configurable: true,

@@ -1,13 +1,19 @@
-import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq';
+import { type Job, type Processor, Worker, type WorkerListener, type WorkerOptions } from 'bullmq';
 import { InvalidOptionError } from '../../core/errors.ts';
 import { plainObject } from '../../core/options.ts';
 import { type Governed, governed } from './governed.ts';
-import { type GovernOptions, parseGovernOptions } from './options.ts';
-import type { GoverningState } from './state.ts';
+import { type DeferralEnd, type DeferralLimit, type GovernOptions, parseGovernOptions } from './options.ts';
+import type { Deferred, GoverningState } from './state.ts';
 
 export interface GovernedWorkerOptions<T, R, N extends string> extends WorkerOptions {
   /** How its jobs are governed. */
   govern: GovernOptions<Job<T, R, N>>;
+}
+
+/** BullMQ's events of a worker, and one more. */
+export interface GovernedWorkerListener<T, R, N extends string> extends WorkerListener<T, R, N> {
+  /** A job met `maxDeferrals` or `maxDeferredMs`, and `end` is what becomes of it. */
+  deferralLimited: (job: Job<T, R, N>, limit: DeferralLimit & { readonly end: DeferralEnd }) => void;
 }
 
 /**
@@ -65,5 +71,33 @@ export class GovernedWorker<T = any, R = any, N extends string = string> extends
   /** What it does now and has done. */
   get governing(): GoverningState {
     return this.#governed.governing;
+  }
+
+  /** The jobs of its queue that are put aside at this moment, by all its workers. */
+  deferred(): Promise<Deferred> {
+    return this.#governed.deferred();
+  }
+
+  // BullMQ's own, with the types of one event more.
+
+  override on<E extends keyof GovernedWorkerListener<T, R, N>>(
+    event: E,
+    listener: GovernedWorkerListener<T, R, N>[E],
+  ): this {
+    return super.on(event as never, listener as never);
+  }
+
+  override once<E extends keyof GovernedWorkerListener<T, R, N>>(
+    event: E,
+    listener: GovernedWorkerListener<T, R, N>[E],
+  ): this {
+    return super.once(event as never, listener as never);
+  }
+
+  override off<E extends keyof GovernedWorkerListener<T, R, N>>(
+    event: E,
+    listener: GovernedWorkerListener<T, R, N>[E],
+  ): this {
+    return super.off(event as never, listener as never);
   }
 }

@@ -4,7 +4,7 @@ import type { Governor } from '../../core/governor.ts';
 import { plainObject } from '../../core/options.ts';
 import { Governing } from './governing.ts';
 import { type GovernOptions, parseGovernOptions } from './options.ts';
-import type { GoverningState } from './state.ts';
+import type { Deferred, GoverningState } from './state.ts';
 
 /** A processor that asks the governor before each job. */
 export interface Governed<T, R, N extends string> {
@@ -16,6 +16,8 @@ export interface Governed<T, R, N extends string> {
   attach(worker: Worker<T, R, N>): void;
   /** What it does now and has done. */
   readonly governing: GoverningState;
+  /** The jobs of the attached worker's queue that are put aside at this moment, by all its workers. */
+  deferred(): Promise<Deferred>;
 }
 
 /**
@@ -52,10 +54,11 @@ export function governed<T, R, N extends string>(
   );
   // Three parameters, as BullMQ makes an AbortSignal only for processors that take one.
   const run = (job: Job<T, R, N>, token?: string, signal?: AbortSignal): Promise<R> =>
-    governing.process(job, token, signal, () => processor(job, token, signal));
+    governing.process(job, token, signal, (ended) => processor(job, token, ended));
   return Object.defineProperties(run, {
     attach: { value: (worker: Worker) => governing.attach(worker) },
     governing: { get: () => governing.state },
+    deferred: { value: () => governing.deferred() },
   }) as Governed<T, R, N>;
 }
 

@@ -2,14 +2,32 @@ import type { Job } from 'bullmq';
 import type { Refusal } from '../../core/decision.ts';
 import { InvalidOptionError } from '../../core/errors.ts';
 import { Governor } from '../../core/governor.ts';
-import { durationMs, knownNames, oneOf, plainObject } from '../../core/options.ts';
+import { durationMs, knownNames, oneOf, plainObject, wholeNumber } from '../../core/options.ts';
 import type { Cost, Keys } from '../../core/request.ts';
+import type { Priority } from '../../core/request-options.ts';
+import { constantCost, constantKeys } from './constants.ts';
 
 /** What becomes of a refused job. */
 export type RefusedAction = 'delay' | 'requeue' | 'fail' | 'drop';
 
 /** Decides it job by job; may be asynchronous. */
 export type OnRefused<J> = (job: J, refusal: Refusal) => RefusedAction | Promise<RefusedAction>;
+
+/** What becomes of a job that was put aside as often, or for as long, as it may be. */
+export type DeferralEnd = 'fail' | 'drop' | 'delay';
+
+/** A job that meets `maxDeferrals` or `maxDeferredMs`. */
+export interface DeferralLimit {
+  /** How often it was put aside. */
+  readonly count: number;
+  /** Milliseconds since it first was. */
+  readonly deferredMs: number;
+  /** Why it would be put aside once more; null: its processor threw `Throttled`. */
+  readonly refusal: Refusal | null;
+}
+
+/** Decides it job by job; may be asynchronous. */
+export type OnDeferralLimit<J> = (job: J, limit: DeferralLimit) => DeferralEnd | Promise<DeferralEnd>;
 
 // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own default, so that a Job of any data is accepted.
 export interface GovernOptions<J = Job<any, any, any>> {
@@ -19,6 +37,17 @@ export interface GovernOptions<J = Job<any, any, any>> {
   cost?: Cost | ((job: J) => Cost);
   /** Values for the limits declared with `by`. Called at each start of the job. */
   keys?: Keys | ((job: J) => Keys);
+  /**
+   * How urgent a job is, to limits with `reserve`. Called at each start of the job. Default `'normal'`. A job that has waited
+   * for 10 s since it was due counts as one class more urgent. (In which order jobs are fetched is BullMQ's own `priority`.)
+   */
+  priority?: Priority | ((job: J) => Priority);
+  /**
+   * What a job has cost after all, told from its result; see `Grant.settle`. Not called for a job that failed, whose estimate
+   * then stays charged. Default: what `cost` said.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own default for what a processor returns.
+  settle?: (job: J, result: any) => Cost;
   /**
    * The longest a job waits in this process for its tokens, in milliseconds: 0 to 3,600,000, default 1,000. BullMQ renews
    * its lock meanwhile. Longer lets fewer workers follow a slow limit with fewer starts per job; shorter lets a worker
@@ -31,6 +60,19 @@ export interface GovernOptions<J = Job<any, any, any>> {
    * with a RefusedError, which is an attempt. `'drop'`: it completes without having run. Or a function.
    */
   onRefused?: RefusedAction | OnRefused<J>;
+  /** How often a job may be put aside before a start: a whole number from 1. Default: no limit. */
+  maxDeferrals?: number;
+  /**
+   * How long a job may be put aside in all before a start, in milliseconds, from its first deferral to its next slot: 1
+   * or more. Default: no limit.
+   */
+  maxDeferredMs?: number;
+  /**
+   * What becomes of a job that would be put aside beyond that. `'fail'` (default): it fails with a DeferralLimitError,
+   * for good, whatever `attempts` it has left. `'drop'`: it completes without having run. Or a function, which may also
+   * answer `'delay'`: once more.
+   */
+  onDeferralLimit?: Exclude<DeferralEnd, 'delay'> | OnDeferralLimit<J>;
   /**
    * For an operator: a job for which this returns a reason (a string) runs as soon as it is fetched, whatever the limits
    * hold. Its cost is charged as debt. Each use is told to `onBypass`. (A worker that a governor-wide limit would keep
@@ -46,34 +88,69 @@ export interface Govern<J> {
   readonly governor: Governor;
   readonly cost: (job: J) => Cost;
   readonly keys: (job: J) => Keys | undefined;
+  readonly priority: (job: J) => Priority;
+  readonly settle: ((job: J, result: unknown) => Cost) | undefined;
   readonly maxHoldMs: number;
   readonly onRefused: RefusedAction | OnRefused<J>;
+  /** `Infinity`: no limit. */
+  readonly maxDeferrals: number;
+  /** `Infinity`: no limit. */
+  readonly maxDeferredMs: number;
+  readonly onDeferralLimit: Exclude<DeferralEnd, 'delay'> | OnDeferralLimit<J>;
   readonly bypass: (job: J) => string | undefined | false;
   readonly onBypass: (job: J, reason: string) => void;
 }
 
 export const REFUSED_ACTIONS = ['delay', 'requeue', 'fail', 'drop'] as const;
-const NAMES = ['governor', 'cost', 'keys', 'maxHoldMs', 'onRefused', 'bypass', 'onBypass'];
+export const DEFERRAL_ENDS = ['fail', 'drop', 'delay'] as const;
+const NAMES = [
+  'governor',
+  'cost',
+  'keys',
+  'priority',
+  'settle',
+  'maxHoldMs',
+  'onRefused',
+  'maxDeferrals',
+  'maxDeferredMs',
+  'onDeferralLimit',
+  'bypass',
+  'onBypass',
+];
+const FOREVER = Number.POSITIVE_INFINITY;
 
 /** @throws {@link InvalidOptionError} */
 export function parseGovernOptions<J extends { id?: string | undefined }>(options: unknown): Govern<J> {
   const given = plainObject('govern', options) as Partial<GovernOptions<J>>;
   knownNames('govern', given, NAMES);
   const { governor, cost = 1, keys, maxHoldMs = 1_000, onRefused = 'delay', bypass, onBypass } = given;
+  const { priority = 'normal', settle } = given;
+  const { maxDeferrals, maxDeferredMs = FOREVER, onDeferralLimit = 'fail' } = given;
   if (!isGovernor(governor))
     throw new InvalidOptionError('govern.governor', 'what createGovernor() returns', governor);
-  for (const [name, value] of Object.entries({ bypass, onBypass })) {
+  for (const [name, value] of Object.entries({ settle, bypass, onBypass })) {
     if (value !== undefined && typeof value !== 'function') {
       throw new InvalidOptionError(`govern.${name}`, 'a function', value);
     }
   }
   return Object.freeze({
     governor,
-    cost: typeof cost === 'function' ? cost : () => cost,
-    keys: typeof keys === 'function' ? keys : () => keys,
+    cost: typeof cost === 'function' ? cost : constantCost(cost),
+    keys: typeof keys === 'function' ? keys : constantKeys(keys),
+    priority: typeof priority === 'function' ? priority : constantPriority(priority),
+    settle,
     maxHoldMs: durationMs('govern.maxHoldMs', maxHoldMs, 0, 3_600_000),
     onRefused:
       typeof onRefused === 'function' ? onRefused : oneOf('govern.onRefused', onRefused, REFUSED_ACTIONS),
+    maxDeferrals:
+      maxDeferrals === undefined
+        ? FOREVER
+        : wholeNumber('govern.maxDeferrals', maxDeferrals, 1, Number.MAX_SAFE_INTEGER),
+    maxDeferredMs: durationMs('govern.maxDeferredMs', maxDeferredMs, 1, FOREVER),
+    onDeferralLimit:
+      typeof onDeferralLimit === 'function'
+        ? onDeferralLimit
+        : oneOf('govern.onDeferralLimit', onDeferralLimit, ['fail', 'drop']),
     bypass: bypass ?? (() => undefined),
     onBypass:
       onBypass ??
@@ -85,10 +162,15 @@ export function parseGovernOptions<J extends { id?: string | undefined }>(option
   });
 }
 
+function constantPriority(priority: unknown): () => Priority {
+  const constant = oneOf('govern.priority', priority, ['high', 'normal', 'low']);
+  return () => constant;
+}
+
 // Structurally, so that a governor made by another copy of the package is one too.
 function isGovernor(value: unknown): value is Governor {
   return (
     value instanceof Governor ||
-    (typeof value === 'object' && value !== null && 'reserveN' in value && 'peek' in value)
+    (typeof value === 'object' && value !== null && 'reserveQueued' in value && 'onRecall' in value)
   );
 }

@@ -1,5 +1,15 @@
 import { Queue, type Worker } from 'bullmq';
 
+/** The same, opened when it is first asked for, and closed with the worker. */
+export function lazyQueueOf(worker: Worker): () => Queue {
+  let queue: Queue | undefined;
+  worker.on('closing', () => void queue?.close().catch(() => {}));
+  return () => {
+    queue ??= queueOf(worker);
+    return queue;
+  };
+}
+
 /**
  * A handle on a worker's queue, over the worker's own connection options. It writes nothing: BullMQ would otherwise set
  * the queue's stored options back to defaults when it is opened.

@@ -15,12 +15,14 @@ const own = (cost: Exclude<Cost, number>, name: string): number =>
 export function reachOf(limits: Limits, cost: Cost): Reach {
   let governorWide = false;
   let intervalMs = 0;
-  for (const { name, by, rate, periodUs } of limits) {
-    // Whether the cost is one at all is the governor's to say.
-    const tokens = typeof cost === 'number' ? cost : own(cost, name);
-    if (by !== null || tokens === 0) continue;
+  for (const limit of limits) {
+    // Whether the cost is one at all is the governor's to say. (A fair limit has no `by`: all jobs meet it.)
+    const tokens = typeof cost === 'number' ? cost : own(cost, limit.name);
+    if (limit.by !== null || tokens === 0) continue;
     governorWide = true;
-    intervalMs = Math.max(intervalMs, (tokens * periodUs) / rate / 1_000);
+    // A window lets its jobs through at once, and slots come free when jobs end.
+    if (limit.kind === 'rate')
+      intervalMs = Math.max(intervalMs, (tokens * limit.periodUs) / limit.rate / 1_000);
   }
   return { governorWide, intervalMs };
 }

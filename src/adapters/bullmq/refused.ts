@@ -1,5 +1,4 @@
-import { DelayedError, type Job, type Queue, type Worker } from 'bullmq';
-import type { Clock } from '../../core/clock.ts';
+import type { Job, Queue, Worker } from 'bullmq';
 import type { Refusal } from '../../core/decision.ts';
 import { oneOf } from '../../core/options.ts';
 import { type Govern, REFUSED_ACTIONS, type RefusedAction } from './options.ts';
@@ -13,10 +12,7 @@ const MAX_REQUEUE_MS = 60_000;
 export class Refused<J extends Job> {
   #queue: Queue | undefined;
 
-  constructor(
-    private readonly govern: Govern<J>,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly govern: Pick<Govern<J>, 'onRefused'>) {}
 
   /** The worker's queue can be asked whether other jobs wait (for `'requeue'`). */
   attach(worker: Worker): void {
@@ -35,12 +31,6 @@ export class Refused<J extends Job> {
     const { onRefused } = this.govern;
     if (typeof onRefused !== 'function') return onRefused;
     return oneOf('what govern.onRefused returns', await onRefused(job, refusal), REFUSED_ACTIONS);
-  }
-
-  /** Puts the job aside for `delayMs`. Always throws what tells BullMQ so. */
-  async delay(job: J, token: string | undefined, delayMs: number): Promise<never> {
-    await job.moveToDelayed(Math.ceil(this.clock.wallMs() + delayMs), token);
-    throw new DelayedError();
   }
 
   /** How long a requeued job stays away, or undefined if nothing else waits and it may as well have its slot. */

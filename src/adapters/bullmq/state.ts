@@ -20,11 +20,30 @@ export interface GoverningState {
   readonly dropped: number;
   readonly failed: number;
   readonly bypassed: number;
+  /** Jobs that met `maxDeferrals` or `maxDeferredMs`, whatever became of them then. */
+  readonly deferralLimited: number;
+  /** Jobs that ran and threw `Throttled`. */
+  readonly throttled: number;
+}
+
+/** The jobs of a queue that are put aside at this moment, by all workers of it. */
+export interface Deferred {
+  readonly count: number;
+  /** Milliseconds since the one that has been put aside for longest first was; 0: none is. */
+  readonly oldestMs: number;
 }
 
 /** What is counted since the worker was made. */
 export type Counters = Record<
-  'granted' | 'holds' | 'deferrals' | 'returned' | 'dropped' | 'failed' | 'bypassed',
+  | 'granted'
+  | 'holds'
+  | 'deferrals'
+  | 'returned'
+  | 'dropped'
+  | 'failed'
+  | 'bypassed'
+  | 'deferralLimited'
+  | 'throttled',
   number
 >;
 
@@ -36,4 +55,6 @@ export const newCounters = (): Counters => ({
   dropped: 0,
   failed: 0,
   bypassed: 0,
+  deferralLimited: 0,
+  throttled: 0,
 });

@@ -1,21 +1,29 @@
+import type { AdaptiveReport } from '../../core/adaptive.ts';
 import type { Clock } from '../../core/clock.ts';
-import {
-  acquire,
-  type Buckets,
-  cancel,
-  force,
-  peek,
-  type Receipt,
-  type Terms,
-  type Verdict,
-} from '../../core/decide.ts';
+import type { Configuration } from '../../core/configuration.ts';
+import { acquire, atMost, force, peek } from '../../core/decide.ts';
 import { GovernorClosedError } from '../../core/errors.ts';
-import { type Bucket, fullAtUs } from '../../core/gcra.ts';
-import type { GovernorConfig } from '../../core/governor-options.ts';
+import {
+  cancel,
+  type HeldSlot,
+  leave,
+  release,
+  renew,
+  report,
+  settle,
+  settledUnder,
+  slotUnder,
+} from '../../core/give-back.ts';
 import type { Limits } from '../../core/limit.ts';
-import { LINE_GRACE_US } from '../../core/line.ts';
-import { legsOf } from '../../core/request.ts';
-import type { Request, Store } from '../../core/store.ts';
+import { MAX_AHEAD_US, type Moment } from '../../core/moment.ts';
+import { pauseUntil, resume } from '../../core/pausing.ts';
+import { type Cost, type Keys, keyedLegsOf, legsOf } from '../../core/request.ts';
+import type { Request, Store, StoreConfig } from '../../core/store.ts';
+import type { StoreMessage } from '../../core/store-message.ts';
+import type { Receipt, Terms, Verdict } from '../../core/verdict.ts';
+import { Buckets } from './buckets.ts';
+import { MemoryConfig } from './memory-config.ts';
+import { MemoryDeferrals } from './memory-deferrals.ts';
 
 // Idle buckets are looked for a few at a time, so that no call pays for a long tail of keys; more than a call can add.
 const SWEPT_PER_LEG = 4;
@@ -25,85 +33,159 @@ const SWEPT_PER_LEG = 4;
  * Its clock is the governor's.
  */
 export class MemoryStore implements Store {
-  readonly #buckets = new Map<string, Bucket>();
-  readonly #view: Buckets = this.#buckets;
-  readonly #coldAtUs: number;
-  #sweep = this.#buckets.entries();
+  readonly deferrals = new MemoryDeferrals(() => this.#now().nowUs);
+  readonly #buckets = new Buckets();
+  readonly #config: MemoryConfig;
+  #closedUs = 0;
   #closed = false;
+  // Later, as a message would come: the decision that wakes is made to its end first.
+  readonly #wakeUp = (holder: string): void => {
+    queueMicrotask(() => this.#config.messages.emit('message', { kind: 'wake', holder }));
+  };
 
   constructor(
-    private readonly config: Pick<GovernorConfig, 'name' | 'limits' | 'coldStart'>,
-    private readonly clock: Pick<Clock, 'monoMs'>,
+    private readonly config: StoreConfig,
+    private readonly clock: Pick<Clock, 'monoMs' | 'wallMs'>,
   ) {
-    this.#coldAtUs = config.coldStart === 'empty' ? this.#nowUs() : 0;
+    this.#config = new MemoryConfig(
+      config,
+      () => this.#nowUs(),
+      () => Math.floor(clock.wallMs() * 1_000),
+    );
   }
 
   async acquire(request: Request, terms: Terms): Promise<Verdict> {
-    const legs = this.#legs(request);
-    const nowUs = this.#nowUs();
-    this.#sweepIdle(nowUs, legs.length * SWEPT_PER_LEG);
-    return acquire(this.#view, legs, terms, nowUs, this.#coldAtUs);
+    const { legs, at } = this.#met(request);
+    return acquire(this.#buckets, legs, request, terms, at, this.#wakeUp);
   }
 
-  async force(request: Request): Promise<boolean> {
-    const legs = this.#legs(request);
-    const nowUs = this.#nowUs();
-    this.#sweepIdle(nowUs, legs.length * SWEPT_PER_LEG);
-    return force(this.#view, legs, nowUs, this.#coldAtUs);
+  async atMost(request: Request, most: number, priority: Terms['priority']): Promise<number> {
+    const { legs, at } = this.#met(request);
+    return atMost(this.#buckets, legs, most, priority, at);
+  }
+
+  async force(request: Request): Promise<Receipt | null> {
+    const { legs, at } = this.#met(request);
+    return force(this.#buckets, legs, request.holder, at);
   }
 
   async cancel(receipt: Receipt): Promise<boolean> {
-    this.#assertOpen();
-    return cancel(this.#view, receipt, this.#nowUs());
+    return cancel(this.#buckets, receipt, this.#now());
   }
 
-  async peek(request: Request) {
+  async settle(receipt: Receipt, actual: Cost): Promise<void> {
+    const now = this.#now();
+    const settled = settledUnder(this.#config.limits, receipt, actual);
+    settle(this.#buckets, settled.receipt, settled.actual, now);
+  }
+
+  async release(slot: HeldSlot): Promise<boolean> {
+    const now = this.#now();
+    const held = slotUnder(this.#config.limits, slot);
+    return held !== undefined && release(this.#buckets, held, now, this.#wakeUp);
+  }
+
+  async renew(slot: HeldSlot): Promise<number> {
+    const now = this.#now();
+    const held = slotUnder(this.#config.limits, slot);
+    // Without the limit there is nothing to exceed, and no work to end.
+    if (held === undefined) return slot.leg.limit.leaseUs;
+    return renew(this.#buckets, held, now) ? held.leg.limit.leaseUs : 0;
+  }
+
+  async leave(request: Request): Promise<void> {
+    const { legs, at } = this.#met(request);
+    leave(this.#buckets, legs, request.holder, at, this.#wakeUp);
+  }
+
+  async peek(request: Request, priority: Terms['priority']) {
     const legs = this.#legs(request);
-    const sights = peek(this.#view, legs, this.#nowUs(), this.#coldAtUs);
+    const sights = peek(this.#buckets, legs, priority, this.#now());
     return legs.map((leg, index) => ({ leg, sight: sights[index]! }));
+  }
+
+  async pause(keys: Keys | undefined, forUs: number): Promise<void> {
+    const at = this.#now();
+    const untilUs = at.nowUs + Math.min(forUs, MAX_AHEAD_US);
+    if (keys === undefined) this.#closedUs = Math.max(this.#closedUs, untilUs);
+    else pauseUntil(this.#buckets, keyedLegsOf(this.#config.limits, keys), untilUs, at);
+    this.#config.messages.emit('message', { kind: 'paused', keys, forUs });
+  }
+
+  async resume(keys: Keys | undefined): Promise<void> {
+    const at = this.#now();
+    if (keys !== undefined) {
+      resume(this.#buckets, keyedLegsOf(this.#config.limits, keys), at);
+    } else if (this.#closedUs > at.nowUs) {
+      this.#closedUs = at.nowUs;
+      this.#config.recall();
+    }
+    this.#config.messages.emit('message', { kind: 'resumed', keys });
+  }
+
+  async report(request: Request, calls: AdaptiveReport): Promise<void> {
+    const { legs, at } = this.#met(request);
+    report(this.#buckets, legs, calls, at, this.#wakeUp);
   }
 
   async limits(): Promise<Limits> {
     this.#assertOpen();
-    return this.config.limits;
+    return this.#config.limits;
+  }
+
+  async configure(change: { readonly limits: Limits }, who: string): Promise<Configuration> {
+    this.#assertOpen();
+    return this.#config.configure(change.limits, who);
+  }
+
+  async reset(who: string): Promise<Configuration> {
+    this.#assertOpen();
+    return this.#config.reset(who);
+  }
+
+  async configuration() {
+    this.#assertOpen();
+    return this.#config.configuration;
+  }
+
+  subscribe(listener: (message: StoreMessage) => void): () => void {
+    return this.#closed ? () => {} : this.#config.messages.on('message', listener);
   }
 
   async close(): Promise<void> {
+    this.#config.messages.clear();
     this.#closed = true;
     this.#buckets.clear();
+    this.deferrals.clear();
   }
 
-  /** The state of a bucket, as a copy; for tests that compare stores. */
-  bucket(name: string): Bucket | undefined {
-    const bucket = this.#buckets.get(name);
-    return bucket === undefined ? undefined : { ...bucket };
+  /** The states as they are kept; for tests that compare stores, and of expiry. */
+  get states(): Buckets {
+    return this.#buckets;
   }
 
-  /** How many buckets have state; for tests of expiry. */
-  get size(): number {
-    return this.#buckets.size;
+  #met(request: Request) {
+    const legs = this.#legs(request);
+    const at = this.#now();
+    this.#buckets.sweep(at.nowUs, legs.length * SWEPT_PER_LEG);
+    return { legs, at };
   }
 
   #legs(request: Request) {
     this.#assertOpen();
-    return legsOf(this.config.limits, request.cost, request.keys);
+    return legsOf(this.#config.limits, request.cost, request.keys);
+  }
+
+  #now(): Moment {
+    this.#assertOpen();
+    const { coldAtUs } = this.#config;
+    const { version } = this.#config.configuration;
+    return { nowUs: this.#nowUs(), coldAtUs, closedUs: this.#closedUs, version };
   }
 
   // Never 0, which stands for "no time" in a bucket.
   #nowUs(): number {
     return Math.floor(this.clock.monoMs() * 1_000) + 1;
-  }
-
-  #sweepIdle(nowUs: number, count: number): void {
-    for (let swept = 0; swept < count; swept++) {
-      const { value, done } = this.#sweep.next();
-      if (done) {
-        this.#sweep = this.#buckets.entries();
-        return;
-      }
-      const [name, bucket] = value;
-      if (nowUs - fullAtUs(bucket) > LINE_GRACE_US) this.#buckets.delete(name);
-    }
   }
 
   #assertOpen(): void {

@@ -1,4 +1,5 @@
 import { StoreUnavailableError } from '../../core/errors.ts';
+import { IoredisSubscriber } from './ioredis-subscriber.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /** An ioredis `Redis` or `Cluster`, version 5 or 6, as far as it is recognised by. */
@@ -11,7 +12,7 @@ export interface IoredisLike {
 }
 
 /** The same, as far as it is used. */
-interface Ioredis extends IoredisLike {
+export interface Ioredis extends IoredisLike {
   readonly isCluster?: boolean;
   on(event: string, listener: (...args: never[]) => void): unknown;
   off(event: string, listener: (...args: never[]) => void): unknown;
@@ -19,6 +20,9 @@ interface Ioredis extends IoredisLike {
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArgs: string[]): Promise<unknown>;
   eval(source: string, numberOfKeys: number, ...keysAndArgs: string[]): Promise<unknown>;
   info(section: string): Promise<unknown>;
+  ping(): Promise<unknown>;
+  subscribe(...channels: string[]): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(): void;
 }
@@ -76,8 +80,15 @@ export function ownConnection(connection: IoredisLike): IoredisLike {
   return given.isCluster ? given.duplicate([], CLUSTER) : given.duplicate(SINGLE);
 }
 
+// Told apart in CLIENT LIST. It subscribes again itself, since ioredis leaves an error of that to nobody.
+const LISTENING = { connectionName: 'flyball-events', autoResubscribe: false };
+
+/** A connection like the governor's own, to listen on. */
+const listeningConnection = (own: Ioredis): Ioredis =>
+  own.isCluster ? own.duplicate([], { redisOptions: LISTENING }) : own.duplicate(LISTENING);
+
 /**
- * One connection through ioredis.
+ * One connection through ioredis, and a second one once somebody listens to a channel.
  *
  * Connecting: a call waits for the attempt under way, and fails with it. Ready: calls are sent. Lost: ioredis tries
  * again for as long as this client is open; from the first attempt that failed until one succeeds, calls made between
@@ -87,8 +98,14 @@ export class IoredisClient implements RedisClient {
   readonly #opened: Promise<Ioredis>;
   #usable: Ioredis | undefined;
   #checked: Promise<void> | undefined;
+  #subscriber: IoredisSubscriber | undefined;
+  #closed = false;
   #failedAttempts = 0;
   #lastError: unknown = new Error('the connection was closed');
+
+  get countsListeners(): boolean {
+    return (this.#usable as { readonly isCluster?: boolean } | undefined)?.isCluster !== true;
+  }
 
   /** @param open - Makes the connection; called at once. */
   constructor(open: () => IoredisLike | Promise<IoredisLike>) {
@@ -107,7 +124,15 @@ export class IoredisClient implements RedisClient {
     return redis.eval(source, keys.length, ...keys, ...args);
   }
 
+  async subscribe(channel: string, listener: (message: string | null) => void): Promise<() => Promise<void>> {
+    if (this.#closed) return async () => {};
+    this.#subscriber ??= new IoredisSubscriber(async () => listeningConnection(await this.#opened));
+    return this.#subscriber.subscribe(channel, listener);
+  }
+
   async close(): Promise<void> {
+    this.#closed = true;
+    await this.#subscriber?.close();
     const redis = await this.#opened.catch(() => undefined);
     if (redis === undefined || redis.status === 'end') return;
     if (redis.status !== 'ready') return redis.disconnect();

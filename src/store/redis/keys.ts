@@ -1,10 +1,45 @@
+import type { Leg } from '../../core/request.ts';
+
 /**
  * The names of a governor's keys; docs/redis-keys.md describes what they hold. All of them share the hash tag `{name}`, so
  * that a cluster keeps them on one node and one script may touch any of them.
  */
 
-export const configKey = (governor: string): string => `flyball:{${governor}}:config`;
+const prefix = (governor: string): string => `flyball:{${governor}}`;
 
-/** @param bucket - As in a leg: the limit's name, with `:` and the key's value if it has one. */
-export const bucketKey = (governor: string, bucket: string): string =>
-  `flyball:{${governor}}:limit:${bucket}`;
+export const configKey = (governor: string): string => `${prefix(governor)}:config`;
+
+const PLACES = { rate: 'limit', window: 'window', concurrency: 'slots', share: 'share' } as const;
+
+/** A bucket's own key. @param bucket - As in a leg: the limit's name, with `:` and the key's value if it has one. */
+export const bucketKey = (governor: string, bucket: string, kind: Leg['kind'] = 'rate'): string =>
+  `${prefix(governor)}:${PLACES[kind]}:${bucket}`;
+
+/** All keys of a bucket, as lua/includes takes them; its own is the first. */
+export function bucketKeys(governor: string, { kind, limit, bucket }: Leg): string[] {
+  const own = bucketKey(governor, bucket, kind);
+  const other = (what: string) => `${prefix(governor)}:${what}:${bucket}`;
+  if (kind === 'window') return [own, other('log')];
+  if (kind === 'concurrency') return [own, other('leases'), other('queue'), other('waiting')];
+  return kind === 'share' ? [own, `${prefix(governor)}:sharing:${limit.name}`] : [own];
+}
+
+/** The values of a limit's attribute that have a bucket of their own. */
+export const registryKey = (governor: string, limit: string): string => `${prefix(governor)}:keys:${limit}`;
+
+/** The channel on which a process hears of slots that have come free for its own waiters. */
+export const wakePrefix = (governor: string): string => `${prefix(governor)}:wake:`;
+
+export const historyKey = (governor: string): string => `${prefix(governor)}:history`;
+
+/** The channel of what concerns all processes. A cluster tells all its nodes. */
+export const eventsChannel = (governor: string): string => `${prefix(governor)}:events`;
+
+/** @param queue - As the adapter names it, its prefix included. */
+export const deferredKeys = (governor: string, queue: string) => ({
+  entries: `${prefix(governor)}:deferred:${queue}`,
+  since: `${prefix(governor)}:deferred-since:${queue}`,
+  slots: `${prefix(governor)}:deferred-slots:${queue}`,
+});
+
+export const retimedKey = (governor: string, queue: string): string => `${prefix(governor)}:retimed:${queue}`;

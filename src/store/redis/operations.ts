@@ -1,14 +1,11 @@
-import {
-  type Receipt,
-  type RefusalReason,
-  type Sight,
-  type Terms,
-  underLimits,
-  type Verdict,
-} from '../../core/decide.ts';
-import { type Leg, legsOf } from '../../core/request.ts';
+import type { AdaptiveReport } from '../../core/adaptive.ts';
+import type { Sight } from '../../core/decide.ts';
+import { type HeldSlot, isAdaptive, settledUnder, slotUnder } from '../../core/give-back.ts';
+import { type Cost, type Keys, keyedLegsOf, type Leg, legsOf } from '../../core/request.ts';
 import type { Request } from '../../core/store.ts';
+import type { Receipt, RefusalReason, Terms, Verdict } from '../../core/verdict.ts';
 import type { DecideCall } from './decide-call.ts';
+import { pausedText, resumedText } from './event-text.ts';
 import type { Numbers } from './reply.ts';
 
 /** Reads an operation's own part of the reply. */
@@ -25,61 +22,160 @@ interface RedisReceipt extends Receipt {
   readonly created: number;
 }
 
-const REASONS: readonly RefusalReason[] = ['rate', 'line', 'horizon'];
+// As lua/decide.lua numbers them.
+const REASONS: readonly RefusalReason[] = [
+  'rate',
+  'line',
+  'horizon',
+  'window',
+  'concurrency',
+  'share',
+  'paused',
+];
+
+const yes: Read<boolean> = (reply) => reply.oneOf(2) === 1;
+const no: Read<boolean> = () => false;
+const nothing: Read<void> = (reply) => void reply.next();
+
+const met = (call: DecideCall, request: Request): Leg[] =>
+  legsOf(call.config.limits, request.cost, request.keys);
 
 export const acquire =
   (request: Request, terms: Terms): Operation<Verdict> =>
   (call) => {
-    const legs = legsOf(call.config.limits, request.cost, request.keys);
-    call.acquire(legs, terms);
-    const { created } = call.config;
+    const legs = met(call, request);
+    call.acquire(legs, request.holder, terms);
     return (reply, nowUs) => {
       const first = reply.next();
-      return first === 0 ? readRefusal(reply, legs) : readGrant(reply, first - 1, nowUs, legs, created);
+      if (first === 0) return readRefusal(reply, legs);
+      const receipt = readReceipt(reply, call, legs, request.holder, nowUs, first - 1);
+      return { granted: true, waitUs: first - 1, receipt };
     };
   };
 
-function readGrant(
+function readReceipt(
   reply: Numbers,
-  waitUs: number,
-  nowUs: number,
+  call: DecideCall,
   legs: readonly Leg[],
-  created: number,
-): Verdict {
-  const granted =
-    waitUs === 0 ? [] : legs.map((leg) => ({ leg, grantedAfter: reply.next(), pushedUnits: reply.next() }));
-  const receipt: RedisReceipt = { startUs: nowUs + waitUs, legs: granted, created };
-  return { granted: true, waitUs, receipt };
+  holder: string,
+  nowUs: number,
+  waitUs: number,
+): RedisReceipt {
+  const { version, created } = call.config;
+  const ahead = waitUs > 0;
+  const charged = legs.map((leg) => {
+    const isRate = ahead && leg.kind === 'rate';
+    const grantedAfter = isRate ? reply.next() : 0;
+    const pushedUnits = isRate ? reply.next() : 0;
+    return { leg, grantedAfter, pushedUnits, fence: leg.kind === 'concurrency' ? reply.next() : 0 };
+  });
+  return { startUs: nowUs + waitUs, ahead, version, created, holder, legs: charged };
 }
 
 function readRefusal(reply: Numbers, legs: readonly Leg[]): Verdict {
-  const { limit } = legs[reply.oneOf(legs.length)]!;
-  const reason = REASONS[reply.oneOf(REASONS.length)]!;
-  return { granted: false, limit, reason, waitUs: reply.next(), slotted: reply.oneOf(2) === 1 };
+  const { limit, by } = legs[reply.oneOf(legs.length)]!;
+  const told = reply.oneOf(REASONS.length + 1);
+  const isWhole = told === REASONS.length;
+  const reason = isWhole ? 'paused' : REASONS[told]!;
+  return {
+    granted: false,
+    limit,
+    by: isWhole ? null : by,
+    reason,
+    waitUs: reply.next(),
+    slotted: reply.oneOf(2) === 1,
+  };
 }
 
-export const force =
-  (request: Request): Operation<boolean> =>
+export const atMost =
+  (request: Request, most: number, priority: Terms['priority']): Operation<number> =>
   (call) => {
-    call.force(legsOf(call.config.limits, request.cost, request.keys));
-    return (reply) => reply.oneOf(2) === 1;
+    call.atMost(met(call, request), most, priority);
+    return (reply) => reply.next();
+  };
+
+export const force =
+  (request: Request): Operation<Receipt | null> =>
+  (call) => {
+    const legs = met(call, request);
+    call.force(legs, request.holder);
+    return (reply, nowUs) =>
+      reply.oneOf(2) === 0 ? null : readReceipt(reply, call, legs, request.holder, nowUs, 0);
   };
 
 export const cancel =
   (receipt: Receipt): Operation<boolean> =>
   (call) => {
-    const { limits, created } = call.config;
-    if ((receipt as RedisReceipt).created !== created) return () => false;
-    const current = underLimits(receipt, limits);
-    call.cancel(current);
-    return (reply) => reply.oneOf(2) === 1 && current.legs.length === receipt.legs.length;
+    if (!receipt.ahead || !isOf(call, receipt)) return no;
+    call.cancel({ ...receipt, legs: receipt.legs.filter(({ leg }) => leg.kind !== 'share') });
+    return yes;
+  };
+
+/** Whether a receipt was made on the data, and under the limits, that the call is for. */
+const isOf = (call: DecideCall, receipt: Receipt): boolean =>
+  (receipt as RedisReceipt).created === call.config.created && receipt.version === call.config.version;
+
+export const settle =
+  (receipt: Receipt, actual: Cost): Operation<void> =>
+  (call) => {
+    const settled = settledUnder(call.config.limits, receipt, actual);
+    call.settle(settled.receipt, settled.actual, isOf(call, receipt));
+    return nothing;
+  };
+
+export const release =
+  (slot: HeldSlot): Operation<boolean> =>
+  (call) => {
+    const held = slotUnder(call.config.limits, slot);
+    if (held === undefined) return no;
+    call.release(held);
+    return yes;
+  };
+
+export const renew =
+  (slot: HeldSlot): Operation<number> =>
+  (call) => {
+    const held = slotUnder(call.config.limits, slot);
+    // Without the limit there is nothing to exceed, and no work to end.
+    if (held === undefined) return () => slot.leg.limit.leaseUs;
+    call.renew(held);
+    return (reply) => reply.oneOf(2) * held.leg.limit.leaseUs;
+  };
+
+export const leave =
+  (request: Request): Operation<void> =>
+  (call) => {
+    call.leave(met(call, request), request.holder);
+    return nothing;
+  };
+
+export const pauseKeys =
+  (keys: Keys, forUs: number): Operation<void> =>
+  (call) => {
+    call.pause(keyedLegsOf(call.config.limits, keys), forUs, pausedText(keys, forUs));
+    return nothing;
+  };
+
+export const resumeKeys =
+  (keys: Keys): Operation<void> =>
+  (call) => {
+    call.resume(keyedLegsOf(call.config.limits, keys), resumedText(keys));
+    return nothing;
+  };
+
+export const report =
+  (request: Request, calls: AdaptiveReport): Operation<void> =>
+  (call) => {
+    const adaptive = met(call, request).filter(isAdaptive);
+    call.report(adaptive, calls);
+    return nothing;
   };
 
 export const peek =
-  (request: Request): Operation<{ leg: Leg; sight: Sight }[]> =>
+  (request: Request, priority: Terms['priority']): Operation<{ leg: Leg; sight: Sight }[]> =>
   (call) => {
-    const legs = legsOf(call.config.limits, request.cost, request.keys);
-    call.peek(legs);
+    const legs = met(call, request);
+    call.peek(legs, priority);
     return (reply) => legs.map((leg) => ({ leg, sight: readSight(reply) }));
   };
 
@@ -87,6 +183,8 @@ const readSight = (reply: Numbers): Sight => ({
   remaining: reply.next(),
   waitUs: reply.next(),
   lineUs: reply.next(),
+  pausedUs: reply.next(),
   granted: reply.next(),
   refused: reply.next(),
+  effective: reply.next(),
 });

@@ -7,6 +7,15 @@ export interface RedisClient {
   evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** EVAL. */
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  /**
+   * Optional. SUBSCRIBE, on a connection of its own that is opened with the first: resolves when the server has confirmed it,
+   * or when that failed and is tried again with the next connection. Never rejects. `listener` is given each message, and
+   * null when some may have been lost, since the connection was. Returns what ends the subscription.
+   * Without it, changes that other processes make are seen at the next call.
+   */
+  subscribe?(channel: string, listener: (message: string | null) => void): Promise<() => Promise<void>>;
+  /** Whether PUBLISH tells how many heard it, all over the server; a cluster's does not. Default true. */
+  readonly countsListeners?: boolean;
   /** Called once, when no call is under way and none will follow. */
   close(): Promise<void>;
 }

@@ -1,16 +1,39 @@
-import type { Receipt, Terms, Verdict } from '../../core/decide.ts';
+import type { AdaptiveReport } from '../../core/adaptive.ts';
+import type { Configuration } from '../../core/configuration.ts';
 import { GovernorClosedError, StoreUnavailableError } from '../../core/errors.ts';
-import type { GovernorConfig } from '../../core/governor-options.ts';
+import type { HeldSlot } from '../../core/give-back.ts';
 import type { Limits } from '../../core/limit.ts';
-import type { Request, Store } from '../../core/store.ts';
+import type { Cost, Keys } from '../../core/request.ts';
+import type { Request, Store, StoreConfig } from '../../core/store.ts';
+import type { StoreMessage } from '../../core/store-message.ts';
+import type { Receipt, Terms, Verdict } from '../../core/verdict.ts';
 import { DecideCall } from './decide-call.ts';
+import { messageIn, pausedText, resumedText, versionIn } from './event-text.ts';
 import { GroupCommit, type Outcome } from './group-commit.ts';
-import { acquire, cancel, force, type Operation, peek, type Read } from './operations.ts';
+import { configKey, eventsChannel, wakePrefix } from './keys.ts';
+import {
+  acquire,
+  atMost,
+  cancel,
+  force,
+  leave,
+  type Operation,
+  pauseKeys,
+  peek,
+  type Read,
+  release,
+  renew,
+  report,
+  resumeKeys,
+  settle,
+} from './operations.ts';
 import type { RedisClient } from './redis-client.ts';
+import { RedisDeferrals } from './redis-deferrals.ts';
 import { type Numbers, parseReply } from './reply.ts';
 import { runScript } from './run-script.ts';
-import { decideScript } from './scripts.generated.ts';
-import { SharedConfig } from './shared-config.ts';
+import { decideScript, pauseScript } from './scripts.generated.ts';
+import { type InForce, SharedConfig } from './shared-config.ts';
+import { StoreMessages } from './store-messages.ts';
 
 // A change of the limits is met once or twice by a call; more often, something is changing them all the time.
 const MAX_SENDS = 10;
@@ -26,28 +49,50 @@ interface Pending {
  * The buckets of a governor in Redis, shared by all processes that give the same name to the same server. Its clock is
  * the server's. lua/decide.lua makes the decisions, as core does; this class brings them there and back.
  *
- * @param config.limits - A proposal: the limits in force are those of the process that started last.
+ * @param config.limits - A proposal; `SharedConfig` says whose limits are in force.
  * @param client - Owned by the store from now on, and closed with it.
  */
 export class RedisStore implements Store {
+  readonly deferrals: RedisDeferrals;
   readonly #config: SharedConfig;
+  readonly #messages: StoreMessages;
   readonly #calls = new GroupCommit<Pending>((batch) => this.#send(batch));
   #closed: Promise<void> | undefined;
+  /** Whether calls of this process wait in queues for slots. */
+  #queues = false;
 
   constructor(
-    private readonly config: Pick<GovernorConfig, 'name' | 'limits' | 'coldStart'>,
+    private readonly config: StoreConfig,
     private readonly client: RedisClient,
   ) {
-    this.#config = new SharedConfig(config, client);
+    const { name, limits, coldStart, revision = 0, instance = 'unnamed' } = config;
+    const proposal = { name, limits, coldStart, revision, instance };
+    this.#config = new SharedConfig(proposal, client, (changed) => this.#tell(changed));
+    this.#messages = new StoreMessages(
+      client,
+      {
+        [eventsChannel(name)]: (text) => this.#heard(text),
+        [`${wakePrefix(name)}${instance}`]: (holder) => this.#woken(holder),
+      },
+      () => {
+        if (this.#queues) this.#messages.tell({ kind: 'missed' });
+      },
+    );
+    this.deferrals = new RedisDeferrals(name, client);
   }
 
   async acquire(request: Request, terms: Terms): Promise<Verdict> {
+    this.#queues ||= terms.queue;
     const verdict = await this.#ask(acquire(request, terms));
     if (verdict.granted && verdict.waitUs > 0) this.#config.promised(verdict.receipt.startUs);
     return verdict;
   }
 
-  force(request: Request): Promise<boolean> {
+  atMost(request: Request, most: number, priority: Terms['priority']): Promise<number> {
+    return this.#ask(atMost(request, most, priority));
+  }
+
+  force(request: Request): Promise<Receipt | null> {
     return this.#ask(force(request));
   }
 
@@ -55,19 +100,104 @@ export class RedisStore implements Store {
     return this.#ask(cancel(receipt));
   }
 
-  peek(request: Request) {
-    return this.#ask(peek(request));
+  settle(receipt: Receipt, actual: Cost): Promise<void> {
+    return this.#ask(settle(receipt, actual));
+  }
+
+  release(slot: HeldSlot): Promise<boolean> {
+    return this.#ask(release(slot));
+  }
+
+  renew(slot: HeldSlot): Promise<number> {
+    return this.#ask(renew(slot));
+  }
+
+  leave(request: Request): Promise<void> {
+    return this.#ask(leave(request));
+  }
+
+  peek(request: Request, priority: Terms['priority']) {
+    return this.#ask(peek(request, priority));
+  }
+
+  async pause(keys: Keys | undefined, forUs: number): Promise<void> {
+    if (keys !== undefined) return this.#ask(pauseKeys(keys, forUs));
+    await this.#pauseAll(Math.max(1, Math.ceil(forUs)), pausedText(undefined, forUs));
+  }
+
+  async resume(keys: Keys | undefined): Promise<void> {
+    if (keys !== undefined) return this.#ask(resumeKeys(keys));
+    await this.#pauseAll(0, resumedText(undefined));
+  }
+
+  async #pauseAll(forUs: number, text: string): Promise<void> {
+    const { name } = this.config;
+    await this.limits(); // there is a config to write it into
+    const args = [String(Math.min(forUs, Number.MAX_SAFE_INTEGER)), eventsChannel(name), text];
+    await runScript(this.client, pauseScript, [configKey(name)], args);
+  }
+
+  report(request: Request, calls: AdaptiveReport): Promise<void> {
+    return this.#ask(report(request, calls));
   }
 
   async limits(): Promise<Limits> {
-    if (this.#closed !== undefined) throw new GovernorClosedError(this.config.name);
+    this.#assertOpen();
     return (await this.#config.inForce()).limits;
+  }
+
+  async configure(change: { readonly limits: Limits }, who: string): Promise<Configuration> {
+    this.#assertOpen();
+    return this.#config.configure(change.limits, who);
+  }
+
+  async reset(who: string): Promise<Configuration> {
+    this.#assertOpen();
+    return this.#config.reset(who);
+  }
+
+  async configuration() {
+    this.#assertOpen();
+    const config = await this.#config.refresh();
+    return { ...config, history: await this.#config.history() };
+  }
+
+  subscribe(listener: (message: StoreMessage) => void): () => void {
+    return this.#closed === undefined ? this.#messages.subscribe(listener) : () => {};
   }
 
   /** Waits for the answers to what was asked before, then closes the client. */
   close(): Promise<void> {
-    this.#closed ??= this.#calls.idle().then(() => this.client.close());
+    this.#messages.close();
+    this.#config.close();
+    this.#closed ??= Promise.all([this.#calls.idle(), this.deferrals.close()]).then(() =>
+      this.client.close(),
+    );
     return this.#closed;
+  }
+
+  #assertOpen(): void {
+    if (this.#closed !== undefined) throw new GovernorClosedError(this.config.name);
+  }
+
+  #tell({ version, who, limits }: InForce): void {
+    this.#messages.tell({ kind: 'configured', version, who, limits });
+  }
+
+  #heard(text: string | null): void {
+    const version = text === null ? null : versionIn(text);
+    if (version !== undefined) void this.#config.heard(version);
+    const message = text === null ? ({ kind: 'missed' } as const) : messageIn(text);
+    if (message !== undefined) this.#messages.tell(message);
+  }
+
+  #woken(holder: string | null): void {
+    this.#messages.tell(holder === null ? { kind: 'missed' } : { kind: 'wake', holder });
+  }
+
+  /** Asks for the version of the limits in force with a call that does nothing else. */
+  confirm(): Promise<number> {
+    return this.#ask((call) => () => call.config.version);
   }
 
   #ask<T>(operation: Operation<T>): Promise<T> {
@@ -80,14 +210,19 @@ export class RedisStore implements Store {
   async #send(batch: readonly Pending[]): Promise<Outcome> {
     try {
       const config = await this.#config.inForce();
-      const call = new DecideCall(this.config.name, config);
+      const call = new DecideCall(
+        this.config.name,
+        config,
+        this.config.instance ?? 'unnamed',
+        this.client.countsListeners ?? true,
+      );
       const reads = batch.map((pending) => written(pending, call));
-      const reply = parseReply(await runScript(this.client, decideScript, call.keys, [call.argument()]));
+      const reply = parseReply(await runScript(this.client, decideScript, call.keys, call.arguments()));
       if (reply === null) {
         this.#config.outdate(config);
         return sendAgain(batch);
       }
-      settle(batch, reads, reply);
+      settleAll(batch, reads, reply);
     } catch (error) {
       for (const pending of batch) pending.reject(error);
     }
@@ -106,7 +241,7 @@ function written({ operation }: Pending, call: DecideCall): Read<unknown> | { re
 }
 
 /** Settles all operations of a call, or none: a reply that ends too early is no answer to any of them. */
-function settle(batch: readonly Pending[], reads: readonly ReturnType<typeof written>[], reply: Numbers) {
+function settleAll(batch: readonly Pending[], reads: readonly ReturnType<typeof written>[], reply: Numbers) {
   const nowUs = reply.next();
   const results = reads.map((read) => (typeof read === 'function' ? { result: read(reply, nowUs) } : read));
   reply.end();

@@ -6,9 +6,21 @@ export interface Script {
   readonly source: string;
 }
 
-export const decideScript: Script = {
-  name: 'decide',
-  sha1: '1ce9059ffbb845f58be63c796b7dc743edef64f9',
+export const claimRetimingScript: Script = {
+  name: 'claim-retiming',
+  sha1: '436d3138cb12c9a3c708dec99595446c042d2a33',
+  source: `local held, version = tonumber(redis.call('GET', KEYS[1])), tonumber(ARGV[1])
+if held and (held > version or (held == version and ARGV[3] == '0')) then
+  return '0'
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return '1'
+`,
+};
+
+export const configureScript: Script = {
+  name: 'configure',
+  sha1: '877ae853f8c82028e5d57812b4e4e7b3ec0146ca',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -38,18 +50,112 @@ end
 local function expireAfterMs(key, ms)
   redis.call('PEXPIRE', key, whole(ms))
 end
-local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt')
+local MAX_HISTORY = 100
+local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy' }
+local config = {}
+for index, text in ipairs(redis.call('HMGET', KEYS[1], unpack(FIELDS))) do
+  config[FIELDS[index]] = text
+end
+config.version, config.created = tonumber(config.version), tonumber(config.created)
+config.coldAt, config.revision = tonumber(config.coldAt) or 0, tonumber(config.revision) or 0
+local isThere = config.version and config.created and config.limits
+local function stamp()
+  return isThere and whole(config.version) .. ' ' .. whole(config.created) or ''
+end
+local function replyAs(outcome)
+  return {
+    outcome, whole(config.version), whole(config.created), config.limits, config.operator or '', whole(config.revision),
+    config.updatedBy or '',
+  }
+end
+local function forgetCold(now, fillingUs)
+  if config.coldAt > 0 and fillingUs and config.coldAt + fillingUs <= now then
+    config.coldAt = 0
+  end
+end
+local function write(now, change, who, channel)
+  config.version = config.version + 1
+  redis.call(
+    'HSET', KEYS[1], 'version', whole(config.version), 'created', whole(config.created),
+    'coldAt', whole(config.coldAt), 'updatedAt', whole(now), 'updatedBy', who,
+    'revision', whole(config.revision), 'limits', config.limits
+  )
+  if config.operator then
+    redis.call('HSET', KEYS[1], 'operator', config.operator)
+  end
+  config.updatedBy = who
+  if change then
+    local entry = '{"version":' .. whole(config.version) .. ',"atUs":' .. whole(now) .. ',' .. string.sub(change, 2)
+    redis.call('LPUSH', KEYS[2], entry)
+    redis.call('LTRIM', KEYS[2], 0, MAX_HISTORY - 1)
+  end
+  redis.pcall('PUBLISH', channel, 'config ' .. whole(config.version))
+end
+local seen, operator, fillingUs = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local who, change, channel = ARGV[4], ARGV[5], ARGV[6]
+if seen ~= stamp() then
+  return isThere and replyAs('1') or { '1' }
+end
+local now = nowUs()
+forgetCold(now, fillingUs)
+config.operator = operator
+write(now, change, who, channel)
+return replyAs('0')
+`,
+};
+
+export const decideScript: Script = {
+  name: 'decide',
+  sha1: '80508d29aafa192c2780f960209742949e633273',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt', 'closed', 'closedAt')
 local input = cjson.decode(ARGV[1])
 local version = input[1]
 if tonumber(config[1]) ~= version or tonumber(config[2]) ~= input[2] then
   return { 1, '' }
 end
 local now = nowUs()
-local coldAt = tonumber(config[3]) or 0
+local coldAt, closedUntil = tonumber(config[3]) or 0, tonumber(config[4]) or 0
+local words = cjson.decode(ARGV[2])
+local wakePrefix, eventsChannel, instance, countsListeners = words[1], words[2], words[3], words[4] == '1'
+local hasSlots = false
 local MAX_DEBT = 4503599627370496 -- 2^52
 local MAX_CLOCK_STEP_US = 1000000
 local MAX_COLD_AHEAD_US = 60000000
+local MAX_AHEAD_US = 315360000000000
+local RECALL_US = 1000000
 local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
+local function movedBy(us, step)
+  return us == 0 and 0 or max(0, us - step)
+end
 local function convert(debt, fromUnit, toUnit)
   local fraction = fmod(debt, fromUnit)
   local tokens = (debt - fraction) / fromUnit
@@ -59,152 +165,1487 @@ local function convert(debt, fromUnit, toUnit)
   end
   return min(MAX_DEBT, tokens * toUnit + rest)
 end
-local function drain(bucket, rate, unit)
-  local at = bucket.at
-  if at - now > MAX_CLOCK_STEP_US then
-    if bucket.line > 0 then
-      bucket.line = max(0, bucket.line - (at - now))
-    end
-    bucket.at = now
-  elseif now > at then
-    local elapsed = now - at
-    bucket.debt = elapsed >= ceil(bucket.debt / rate) and 0 or bucket.debt - elapsed * rate
-    bucket.at = now
-  end
-  if rate ~= bucket.rate or unit ~= bucket.unit then
-    bucket.debt = convert(bucket.debt, unit, bucket.unit)
+local function capacityAt(limit, rate, ahead)
+  return min(MAX_DEBT, limit.burst * limit.unit + ahead * rate)
+end
+local function drainTo(bucket, us)
+  local elapsed = us - bucket.at
+  if elapsed > 0 then
+    bucket.debt = elapsed >= ceil(bucket.debt / bucket.rate) and 0 or bucket.debt - elapsed * bucket.rate
+    bucket.at = us
   end
 end
-local function waitFor(bucket, units)
-  local over = bucket.debt + units - bucket.capacity
+local function repace(bucket, rate)
+  if rate > bucket.rate and bucket.last > bucket.at then
+    bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * (bucket.last - bucket.at))
+  end
+  bucket.rate = rate
+end
+local function emptiedUnits(bucket)
+  local empty = max(bucket.closed, closedUntil)
+  if empty == 0 then
+    return 0
+  elseif empty > bucket.at then
+    return capacityAt(bucket.limit, bucket.rate, empty - bucket.at)
+  end
+  return max(0, bucket.capacity - (bucket.at - empty) * bucket.rate)
+end
+local function penalised(limit, rate)
+  return max(1, floor((rate * limit.penaltyPermille) / 1000))
+end
+local function askedTokens(limit, cost, priority)
+  local within = limit.oversize and min(cost, limit.burst) or cost
+  if limit.ranked then
+    return within + min(limit.kept[priority], limit.burst - within)
+  end
+  return within
+end
+local function waitFor(bucket, cost, priority)
+  local limit = bucket.limit
+  local over = bucket.debt + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
   return over <= 0 and 0 or ceil(over / bucket.rate)
 end
 local function withinHorizon(bucket, units, ahead)
   return bucket.debt + units <= MAX_DEBT and ahead <= floor((MAX_DEBT - units) / bucket.rate)
 end
-local function commit(bucket, units, ahead, cost)
-  local pushed = max(0, ahead * bucket.rate - bucket.debt)
-  bucket.debt = bucket.debt + pushed + units
-  bucket.granted = bucket.granted + cost
-  bucket.line = bucket.open
-  bucket.exists = true
-  bucket.changed = true
-  return pushed
-end
 local LINE_GRACE_US = 1000000
-local MAX_LINE_AHEAD_US = 315360000000000
-local function openLine(bucket, fullAt)
-  if bucket.line <= bucket.at or bucket.at - fullAt >= LINE_GRACE_US then
+local function openLine(bucket, full, fullAt)
+  if bucket.line <= bucket.at or (full and bucket.at - fullAt >= LINE_GRACE_US) then
     bucket.open = 0
   else
     bucket.open = bucket.line
   end
 end
-local function joinLine(bucket, units, slot)
-  bucket.line = min(slot + ceil(units / bucket.rate), bucket.at + MAX_LINE_AHEAD_US)
+local function joinLine(bucket, slot, interval)
+  bucket.line = min(slot + interval, bucket.at + MAX_AHEAD_US)
   bucket.open = bucket.line
+  bucket.refused = bucket.refused + 1
   bucket.exists = true
   bucket.joined = true
 end
-local buckets = {}
-local function loadBucket(key, rate, unit, burst, attribute)
-  local stored = redis.call('HMGET', key, 'debt', 'at', 'line', 'granted', 'refused', 'rate', 'unit', 'version')
-  local exists = false
-  for field = 1, 7 do
-    exists = exists or stored[field] ~= false
+local adaptiveBegun, adaptiveRise, adaptiveUse, adaptiveHold, adaptiveObserve
+do
+  local LEAST_CUT_KEEPS, MOST_CUT_KEEPS = 900, 500
+  local NEXT_CUT_KEEPS, NEXT_CUT_US = 850, 500000
+  local SHARE_OF_AT_LEAST = 20
+  local SETTLE_US = 100000
+  local RETURN_US, MAX_CLIMB_US = 2500000, 60000000
+  local USE_US, USE_TOKENS = 250000, 4
+  local MAX_STEP_US, TOKEN_STEP_US = 1000000, 50000
+  local JUDGED_CALLS, JUDGED_US, LEAST_FAILED = 20, 500000, 2
+  local TOLERANCE, LOOK_US, LOOK_SOON_US = 1250, 30000000, 5000000
+  local MOST = 4503599627370496 -- 2^52
+  local function withinRule(rule, value)
+    return min(rule.max, max(rule.min, value))
   end
-  local cold = not exists and coldAt > 0
-  local line = tonumber(stored[3]) or 0
-  local bucket = {
-    key = key, rate = rate, unit = unit, capacity = burst * unit, attribute = attribute,
-    exists = exists, changed = false, joined = false, hadLine = line > 0, newlyRefused = 0,
-    debt = tonumber(stored[1]) or (cold and min(MAX_DEBT, burst * unit + max(0, coldAt - now) * rate) or 0),
-    at = tonumber(stored[2]) or (cold and min(coldAt, now) or now),
-    line = line, open = 0, granted = tonumber(stored[4]) or 0, refused = tonumber(stored[5]) or 0,
+  function adaptiveBegun(rule, initial)
+    local value = withinRule(rule, initial)
+    return {
+      value = value, bad = value, climbUs = RETURN_US, cutUs = 0, riseUs = now, used = 0, busy = 0,
+      windowUs = now, calls = 0, failed = 0, latencySumUs = 0, usualNs = 0, lookUs = 0, lookFrom = 0,
+    }
+  end
+  local function climb(state, rule, us)
+    if state.value < rule.max then
+      state.climbUs = min(MAX_CLIMB_US, state.climbUs + us)
+    end
+    local turns = (state.climbUs - RETURN_US) / RETURN_US
+    local level = floor(state.bad + (state.bad / 10) * turns * turns * turns)
+    state.value = max(state.value, withinRule(rule, level))
+  end
+  function adaptiveRise(state, rule, period)
+    state.value = withinRule(rule, state.value)
+    if state.riseUs - now > MAX_CLOCK_STEP_US then
+      state.cutUs = min(state.cutUs, now)
+      state.riseUs = now
+      state.used = 0
+      state.windowUs = min(state.windowUs, now)
+      state.lookUs = min(state.lookUs, now + LOOK_US)
+      return
+    end
+    local elapsed = now - state.riseUs
+    if elapsed < USE_US then
+      return
+    end
+    local allowed = period == 0 and state.value or (state.value * elapsed) / period
+    if period > 0 and allowed < USE_TOKENS * 1000 then
+      return
+    end
+    local busy = state.used * 2000 >= allowed
+    if busy and not rule.gradient then
+      local step = period == 0 and MAX_STEP_US or min(MAX_STEP_US, state.used * TOKEN_STEP_US)
+      climb(state, rule, min(elapsed, step))
+    end
+    state.busy = busy and 1 or 0
+    state.riseUs = now
+    state.used = 0
+  end
+  function adaptiveUse(state, tokens)
+    state.used = min(MOST, state.used + tokens)
+  end
+  function adaptiveHold(state, slots)
+    state.used = max(state.used, slots)
+  end
+  local function countSince(state)
+    state.cutUs = max(state.cutUs, now)
+    state.riseUs = max(state.riseUs, now)
+    state.used, state.busy = 0, 0
+    state.windowUs, state.calls, state.failed, state.latencySumUs = now, 0, 0, 0
+  end
+  local function cut(state, rule, keepsPermille)
+    local least = now - state.cutUs < NEXT_CUT_US and NEXT_CUT_KEEPS or LEAST_CUT_KEEPS
+    local keeps = min(least, max(MOST_CUT_KEEPS, keepsPermille))
+    state.value = withinRule(rule, floor((state.value * keeps) / 1000))
+    state.bad = floor((state.value * 1000) / LEAST_CUT_KEEPS)
+    state.climbUs, state.lookFrom = 0, 0
+    countSince(state)
+  end
+  local function follow(state, rule, mean)
+    local value, usual = state.value, state.usualNs
+    if usual == 0 then
+      state.usualNs, state.lookUs = mean, now + LOOK_SOON_US
+    elseif state.lookFrom > 0 then
+      local lower = mean * 11 <= usual * 10
+      state.usualNs = lower and mean or floor((usual + mean) / 2)
+      state.lookUs = now + (lower and LOOK_SOON_US or LOOK_US)
+      state.value, state.lookFrom = withinRule(rule, state.lookFrom), 0
+    elseif state.busy == 0 then
+      return
+    elseif now >= state.lookUs then
+      state.value, state.lookFrom = withinRule(rule, floor(value / 2)), value
+      countSince(state)
+    else
+      if mean < usual then
+        state.usualNs = usual - floor((usual - mean) / 8)
+      end
+      local gradient = min(1000, max(MOST_CUT_KEEPS, floor((state.usualNs * TOLERANCE) / mean)))
+      local aim = floor((value * gradient) / 1000 + math.sqrt(value * 1000))
+      state.value = withinRule(rule, value + floor((aim - value) / 5))
+    end
+  end
+  local function judge(state, rule)
+    local calls, failed, latencySum = state.calls, state.failed, state.latencySumUs
+    local keeps = 1000
+    if rule.errorPermille > 0 and failed >= LEAST_FAILED and failed * 1000 > rule.errorPermille * calls then
+      keeps = min(LEAST_CUT_KEEPS, 1000 - floor((failed * 1000) / calls))
+    end
+    if rule.latencyUs > 0 and latencySum > rule.latencyUs * calls then
+      keeps = min(keeps, LEAST_CUT_KEEPS, floor((rule.latencyUs * calls * 1000) / latencySum))
+    end
+    if keeps < 1000 then
+      return cut(state, rule, keeps)
+    end
+    state.windowUs, state.calls, state.failed, state.latencySumUs = now, 0, 0, 0
+    if rule.gradient then
+      follow(state, rule, min(MOST, max(1, floor((latencySum * 1000) / calls))))
+    end
+  end
+  function adaptiveObserve(state, rule, started, calls, throttled, failed, latencySum)
+    if min(started, now) < state.cutUs + SETTLE_US then
+      return
+    end
+    if throttled > 0 then
+      return cut(state, rule, 1000 - floor((throttled * 1000) / max(SHARE_OF_AT_LEAST, calls)))
+    end
+    state.calls = min(MOST, state.calls + calls)
+    state.failed = min(MOST, state.failed + failed)
+    state.latencySumUs = min(MOST, state.latencySumUs + latencySum)
+    if state.calls >= JUDGED_CALLS and now - state.windowUs >= JUDGED_US then
+      judge(state, rule)
+    end
+  end
+end
+local readAdaptive, writeAdaptive
+do
+  local ADAPTIVE_FIELDS = {
+    'value', 'bad', 'climbUs', 'cutUs', 'riseUs', 'used', 'busy', 'windowUs', 'calls', 'failed', 'latencySumUs', 'usualNs',
+    'lookUs', 'lookFrom',
   }
-  local storedRate, storedUnit = tonumber(stored[6]) or rate, tonumber(stored[7]) or unit
-  local storedAt, fullAt = bucket.at, bucket.at + ceil(bucket.debt / storedRate)
-  drain(bucket, storedRate, storedUnit)
-  openLine(bucket, fullAt)
-  bucket.described = tonumber(stored[6]) == rate and tonumber(stored[7]) == unit and tonumber(stored[8]) == version
-  bucket.current = exists and storedAt <= bucket.at and storedRate == rate and storedUnit == unit
-  return bucket
-end
-local function loadBuckets(position)
-  local count = input[position]
-  position = position + 1
-  for index = 1, count do
-    buckets[index] = loadBucket(
-      KEYS[index + 1], input[position], input[position + 1], input[position + 2], input[position + 3]
-    )
-    position = position + 4
+  function readAdaptive(text)
+    local state, index = {}, 0
+    for number in string.gmatch(text, '%d+') do
+      index = index + 1
+      state[ADAPTIVE_FIELDS[index] or index] = tonumber(number)
+    end
+    return index == #ADAPTIVE_FIELDS and state or nil
   end
-  return position
+  function writeAdaptive(state)
+    local numbers = {}
+    for index = 1, #ADAPTIVE_FIELDS do
+      numbers[index] = whole(state[ADAPTIVE_FIELDS[index]])
+    end
+    return table.concat(numbers, ' ')
+  end
 end
-local function saveBucket(bucket)
+local ADAPTIVE_KEPT_US = 3600000000
+local function adaptedAt(bucket, limit, idle)
+  local state = bucket.adaptive
+  if not state or idle > ADAPTIVE_KEPT_US then
+    return adaptiveBegun(limit.adaptive, limit.rate)
+  end
+  adaptiveRise(state, limit.adaptive, limit.adaptive.period)
+  return state
+end
+local function stepBack(bucket)
+  local step = bucket.at - now
+  bucket.at = now
+  bucket.line = movedBy(bucket.line, step)
+  bucket.last = movedBy(bucket.last, step)
+  bucket.closed = movedBy(bucket.closed, step)
+  bucket.over = movedBy(bucket.over, step)
+  bucket.penalty = movedBy(bucket.penalty, step)
+end
+local function keepEmpty(bucket)
+  local empty = max(bucket.closed, closedUntil)
+  local paused = empty > now and capacityAt(bucket.limit, bucket.rate, empty - now) or 0
+  if paused > bucket.debt then
+    if empty > now + RECALL_US then
+      bucket.promised = bucket.promised + paused - bucket.debt
+    end
+    bucket.last = max(bucket.last, empty)
+    bucket.debt = paused
+  end
+end
+local function drain(bucket, limit, unit, burst, storedVersion)
+  if bucket.at - now > MAX_CLOCK_STEP_US then
+    stepBack(bucket)
+  end
+  local idle = now - bucket.at
+  local empty = max(bucket.closed, closedUntil)
+  if empty > bucket.at and empty <= now then
+    drainTo(bucket, empty)
+    bucket.debt = max(bucket.debt, min(MAX_DEBT, limit.burst * unit))
+  end
+  drainTo(bucket, now)
+  if bucket.last <= now + RECALL_US then
+    bucket.promised = 0
+  end
+  if storedVersion ~= version and bucket.promised > 0 then
+    bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
+    bucket.promised = 0
+    bucket.last = min(bucket.last, now + RECALL_US)
+  end
+  if storedVersion ~= version and bucket.line > bucket.at then
+    local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
+    bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
+  end
+  if unit ~= limit.unit then
+    bucket.debt = convert(bucket.debt, unit, limit.unit)
+    bucket.promised = convert(bucket.promised, unit, limit.unit)
+  end
+  local rate = limit.rate
+  if limit.adaptive then
+    bucket.adaptive = adaptedAt(bucket, limit, idle)
+    rate = bucket.adaptive.value
+  else
+    bucket.adaptive = nil
+  end
+  if limit.penaltyAfter > 0 and bucket.penalty > now then
+    rate = penalised(limit, rate)
+  end
+  if storedVersion == version and unit == limit.unit then
+    repace(bucket, rate)
+  end
+  bucket.rate = rate
+  keepEmpty(bucket)
+end
+local function rateRest(bucket)
+  local rest = max(bucket.at + ceil(bucket.debt / bucket.rate), bucket.closed, bucket.penalty)
+  if bucket.adaptive then
+    rest = max(rest, bucket.at + ADAPTIVE_KEPT_US)
+  end
+  return rest + LINE_GRACE_US
+end
+local function loadRate(bucket, limit)
+  local stored = redis.call(
+    'HMGET', bucket.key, 'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'rate', 'unit', 'burst',
+    'version', 'over', 'penalty', 'adaptive', 'promised'
+  )
+  for field = 1, 8 do
+    bucket.exists = bucket.exists or stored[field] ~= false
+  end
+  local empty = bucket.exists and 0 or max(coldAt, min(closedUntil, now))
+  local ahead = max(0, empty - now)
+  local debt = empty > 0 and capacityAt(limit, limit.rate, ahead) or 0
+  bucket.capacity = limit.burst * limit.unit
+  bucket.debt = tonumber(stored[1]) or debt
+  bucket.at = tonumber(stored[2]) or (empty > 0 and empty - ahead or now)
+  bucket.line = tonumber(stored[3]) or 0
+  bucket.granted, bucket.refused = tonumber(stored[4]) or 0, tonumber(stored[5]) or 0
+  bucket.last, bucket.closed = tonumber(stored[6]) or 0, tonumber(stored[7]) or 0
+  bucket.rate = tonumber(stored[8]) or limit.rate
+  bucket.over, bucket.penalty = tonumber(stored[12]) or 0, tonumber(stored[13]) or 0
+  bucket.promised = tonumber(stored[15]) or 0
+  bucket.storedPromised = bucket.promised
+  bucket.hadAdaptive = stored[14] ~= false
+  bucket.adaptive = stored[14] and readAdaptive(stored[14]) or nil
+  if not bucket.exists and limit.adaptive then
+    bucket.adaptive = adaptiveBegun(limit.adaptive, limit.rate)
+  end
+  local unit, burst = tonumber(stored[9]) or limit.unit, tonumber(stored[10]) or limit.burst
+  local storedVersion = tonumber(stored[11]) or version
+  local storedAt, storedRate, storedClosed = bucket.at, bucket.rate, bucket.closed
+  local fullAt = bucket.at + ceil(bucket.debt / bucket.rate)
+  bucket.storedRest = rateRest(bucket)
+  bucket.hadLine = bucket.line > 0
+  bucket.storedOver = bucket.over
+  drain(bucket, limit, unit, burst, storedVersion)
+  local full = bucket.debt == 0
+  openLine(bucket, full, fullAt)
+  if full and bucket.at - fullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
+    bucket.over = 0
+  end
+  local same = unit == limit.unit and burst == limit.burst and storedVersion == version
+  bucket.described = same and stored[9] and stored[10] and stored[11] and stored[8] and storedRate == bucket.rate
+  bucket.outdated = storedAt > bucket.at or storedVersion ~= version
+  bucket.current = bucket.exists and storedAt <= bucket.at and same
+    and (storedRate == bucket.rate or limit.adaptive ~= nil) and max(storedClosed, closedUntil) <= storedAt
+end
+local function commitRate(bucket, cost, start)
+  local units = cost * bucket.limit.unit
+  local ahead = start > bucket.at and start - bucket.at or 0
+  local pushed = max(0, ahead * bucket.rate - bucket.debt)
+  bucket.debt = bucket.debt + pushed + units
+  bucket.granted = bucket.granted + cost
+  if ahead > RECALL_US then
+    bucket.promised = bucket.promised + pushed + units
+  end
+  if ahead > 0 then
+    bucket.last = max(bucket.last, bucket.at + ahead)
+  end
+  if bucket.adaptive then
+    adaptiveUse(bucket.adaptive, cost)
+  end
+  bucket.line = bucket.open
+  bucket.exists = true
+  bucket.changed = true
+  return pushed
+end
+local function overLimit(bucket)
+  local limit = bucket.limit
+  if limit.penaltyAfter == 0 or bucket.penalty > bucket.at then
+    return false
+  end
+  if bucket.over == 0 then
+    bucket.over = now
+  end
+  if now - bucket.over < limit.penaltyAfter then
+    return false
+  end
+  bucket.over = 0
+  bucket.penalty = now + limit.penaltyFor
+  repace(bucket, penalised(limit, bucket.rate))
+  keepEmpty(bucket)
+  bucket.changed = true
+  bucket.described = false
+  return true
+end
+local function setOrDelete(key, field, value, had)
+  if value > 0 then
+    redis.call('HSET', key, field, whole(value))
+  elseif had then
+    redis.call('HDEL', key, field)
+  end
+end
+local function writeRate(bucket)
   local key = bucket.key
   redis.call('HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted))
   if not bucket.described then
-    redis.call('HSET', key, 'rate', whole(bucket.rate), 'unit', whole(bucket.unit), 'version', whole(version))
+    redis.call(
+      'HSET', key, 'rate', whole(bucket.rate), 'unit', whole(bucket.limit.unit), 'burst', whole(bucket.limit.burst),
+      'version', whole(version)
+    )
   end
-  if bucket.line > 0 then
-    redis.call('HSET', key, 'line', whole(bucket.line))
-  elseif bucket.hadLine then
-    redis.call('HDEL', key, 'line')
+  setOrDelete(key, 'line', bucket.line, bucket.hadLine)
+  setOrDelete(key, 'refused', bucket.refused, false)
+  setOrDelete(key, 'last', bucket.last, false)
+  setOrDelete(key, 'promised', bucket.promised, bucket.storedPromised > 0)
+  setOrDelete(key, 'closed', bucket.closed, false)
+  setOrDelete(key, 'over', bucket.over, bucket.storedOver > 0)
+  setOrDelete(key, 'penalty', bucket.penalty, false)
+  if bucket.adaptive then
+    redis.call('HSET', key, 'adaptive', writeAdaptive(bucket.adaptive))
+  elseif bucket.hadAdaptive then
+    redis.call('HDEL', key, 'adaptive')
   end
-  if bucket.refused > 0 then
-    redis.call('HSET', key, 'refused', whole(bucket.refused))
+end
+local function saveRate(bucket)
+  if bucket.changed or (bucket.joined and not bucket.current) then
+    writeRate(bucket)
+    local rest = rateRest(bucket)
+    expireAfterMs(bucket.key, ceil((rest - now) / 1000))
+    return rest
   end
-  local fullAt = bucket.at + ceil(bucket.debt / bucket.rate)
-  expireAfterMs(key, ceil((fullAt - now) / 1000) + LINE_GRACE_US / 1000)
+  if bucket.joined then
+    redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
+  elseif bucket.newlyRefused > 0 then
+    redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
+  end
+  if (bucket.joined or bucket.newlyRefused > 0) and bucket.over ~= bucket.storedOver then
+    setOrDelete(bucket.key, 'over', bucket.over, true)
+  end
+  return nil
+end
+local loadWindow, usedOf, windowWait, windowStartable, countIn, correctWindow, windowRest, saveWindow
+do
+  local FIXED, SLIDING, LOG = 1, 2, 3
+  local function cellOf(limit)
+    return limit.window / limit.cells
+  end
+  local function startOf(limit, us)
+    return limit.aligned and floor(us / limit.window) * limit.window or us
+  end
+  local function countsOf(limit)
+    return limit.mode == SLIDING and limit.cells + 1 or limit.mode == FIXED and 1 or 0
+  end
+  local function blankCounts(limit)
+    local counts = {}
+    for index = 1, countsOf(limit) do
+      counts[index] = 0
+    end
+    return counts
+  end
+  local function totalOf(bucket)
+    if bucket.limit.mode == LOG then
+      return bucket.total
+    end
+    local sum = 0
+    for index = 1, #bucket.counts do
+      sum = sum + bucket.counts[index]
+    end
+    return sum
+  end
+  function usedOf(bucket)
+    local limit = bucket.limit
+    if limit.mode == LOG then
+      return bucket.total - bucket.base
+    elseif limit.mode == FIXED then
+      return bucket.counts[1]
+    end
+    local oldest, cell = bucket.counts[limit.cells + 1], cellOf(limit)
+    local left = cell - (bucket.at - bucket.start * cell)
+    return totalOf(bucket) - oldest + ceil((oldest * left) / cell)
+  end
+  local function entryTime(bucket, member)
+    return max(0, tonumber(string.match(member, ':(%d+)$')) - (bucket.step or 0))
+  end
+  local function takeOver(bucket)
+    if bucket.converted then
+      redis.call('DEL', bucket.entries)
+      if bucket.lone and bucket.total > bucket.base then
+        redis.call('ZADD', bucket.entries, whole(bucket.total), whole(bucket.total) .. ':' .. whole(bucket.lone))
+      end
+    elseif bucket.step then
+      local entries = redis.call('ZRANGE', bucket.entries, 0, -1, 'WITHSCORES')
+      redis.call('DEL', bucket.entries)
+      for index = 1, #entries, 2 do
+        local us = entryTime(bucket, entries[index])
+        redis.call('ZADD', bucket.entries, entries[index + 1], entries[index + 1] .. ':' .. whole(us))
+      end
+    end
+    bucket.converted, bucket.lone, bucket.step = nil, nil, nil
+  end
+  local function evict(bucket)
+    local before, from = bucket.at - bucket.limit.window, 0
+    if bucket.converted then
+      bucket.base = bucket.lone and bucket.lone <= before and bucket.total or bucket.base
+      return
+    end
+    while true do
+      local entries = redis.call('ZRANGE', bucket.entries, from, from + 63, 'WITHSCORES')
+      for index = 1, #entries, 2 do
+        if entryTime(bucket, entries[index]) > before then
+          return
+        end
+        bucket.base = tonumber(entries[index + 1])
+      end
+      if #entries < 128 then
+        return
+      end
+      from = from + 64
+    end
+  end
+  local function addEntry(bucket, us, cost)
+    takeOver(bucket)
+    bucket.total = bucket.total + cost
+    bucket.last = us
+    redis.call('ZADD', bucket.entries, whole(bucket.total), whole(bucket.total) .. ':' .. whole(us))
+  end
+  local function convertWindow(bucket, limit, mode)
+    local used
+    if mode == LOG then
+      used = bucket.total - bucket.base
+    else
+      used = 0
+      for index = 1, #bucket.counts do
+        used = used + bucket.counts[index]
+      end
+    end
+    bucket.converted = true
+    bucket.counts, bucket.base, bucket.total, bucket.last = blankCounts(limit), 0, 0, 0
+    bucket.start = limit.mode == SLIDING and floor(bucket.at / cellOf(limit)) or 0
+    if used > 0 then
+      if limit.mode == LOG then
+        bucket.total, bucket.last, bucket.lone = used, bucket.at, bucket.at
+      else
+        bucket.counts[1] = used
+      end
+      if limit.mode == FIXED then
+        bucket.start = startOf(limit, bucket.at)
+      end
+    end
+  end
+  local function stepWindow(bucket, limit)
+    local step = bucket.at - now
+    bucket.at = now
+    bucket.line, bucket.closed = movedBy(bucket.line, step), movedBy(bucket.closed, step)
+    if limit.mode == FIXED then
+      bucket.start = startOf(limit, movedBy(bucket.start, step))
+    elseif limit.mode == SLIDING then
+      bucket.start = floor(now / cellOf(limit))
+    else
+      bucket.step, bucket.last = step, max(0, bucket.last - step)
+      bucket.lone = bucket.lone and max(0, bucket.lone - step)
+    end
+  end
+  local function windowEmptyAt(bucket)
+    local limit = bucket.limit
+    if totalOf(bucket) - bucket.base == 0 then
+      return bucket.at
+    elseif limit.mode == FIXED then
+      return bucket.start + limit.window
+    elseif limit.mode == LOG then
+      return bucket.last + limit.window
+    end
+    return (bucket.start + limit.cells + 1) * cellOf(limit)
+  end
+  local function moveWindow(bucket, limit)
+    if bucket.at - now > MAX_CLOCK_STEP_US then
+      stepWindow(bucket, limit)
+    end
+    bucket.at = max(now, bucket.at)
+    if limit.mode == FIXED then
+      if bucket.counts[1] > 0 and bucket.at >= bucket.start + limit.window then
+        bucket.counts[1] = 0
+      end
+    elseif limit.mode == SLIDING then
+      local cell = floor(bucket.at / cellOf(limit))
+      local passed = min(cell - bucket.start, limit.cells + 1)
+      if passed > 0 then
+        for index = limit.cells + 1, 1, -1 do
+          bucket.counts[index] = bucket.counts[index - passed] or 0
+        end
+        bucket.start = cell
+      end
+    else
+      evict(bucket)
+    end
+  end
+  local function fillCold(bucket, limit)
+    bucket.converted = true
+    if coldAt == 0 or coldAt + limit.window <= now then
+      return
+    end
+    if limit.mode == LOG then
+      bucket.total, bucket.last, bucket.lone = limit.max, coldAt, coldAt
+    else
+      bucket.counts[1] = limit.max
+      bucket.start = limit.mode == FIXED and startOf(limit, coldAt) or floor(coldAt / cellOf(limit))
+    end
+  end
+  function loadWindow(bucket, limit)
+    local stored = redis.call(
+      'HMGET', bucket.key, 'at', 'line', 'start', 'counts', 'granted', 'refused', 'closed', 'mode', 'window', 'base',
+      'total', 'last'
+    )
+    for field = 1, 5 do
+      bucket.exists = bucket.exists or stored[field] ~= false
+    end
+    bucket.at, bucket.line = tonumber(stored[1]) or now, tonumber(stored[2]) or 0
+    bucket.start = tonumber(stored[3]) or (limit.mode == SLIDING and floor(now / cellOf(limit)) or 0)
+    bucket.granted, bucket.refused = tonumber(stored[5]) or 0, tonumber(stored[6]) or 0
+    bucket.closed = tonumber(stored[7]) or 0
+    bucket.base, bucket.total = tonumber(stored[10]) or 0, tonumber(stored[11]) or 0
+    bucket.last = tonumber(stored[12]) or 0
+    bucket.counts = stored[4] and {} or blankCounts(limit)
+    for count in string.gmatch(stored[4] or '', '%d+') do
+      bucket.counts[#bucket.counts + 1] = tonumber(count)
+    end
+    local mode, window = tonumber(stored[8]) or limit.mode, tonumber(stored[9]) or limit.window
+    if mode ~= LOG then
+      bucket.base, bucket.total, bucket.last = 0, 0, 0 -- of a log that it once was
+    end
+    local storedAt, storedClosed = bucket.at, bucket.closed
+    bucket.hadLine = bucket.line > 0
+    local same = mode == limit.mode and window == limit.window and #bucket.counts == countsOf(limit)
+    if not bucket.exists then
+      fillCold(bucket, limit)
+    elseif not same then
+      convertWindow(bucket, limit, mode)
+    end
+    local emptyAt = windowEmptyAt(bucket)
+    bucket.storedRest = max(emptyAt, bucket.closed) + LINE_GRACE_US
+    moveWindow(bucket, limit)
+    openLine(bucket, usedOf(bucket) == 0, min(emptyAt, bucket.at))
+    bucket.outdated = storedAt > bucket.at or not same
+    bucket.current = bucket.exists and storedAt <= bucket.at and same and max(storedClosed, closedUntil) <= storedAt
+  end
+  local function slidingWait(bucket, cost)
+    local limit = bucket.limit
+    local length, cells, counts = cellOf(limit), limit.cells, bucket.counts
+    local offset = bucket.at - bucket.start * length
+    local sum = totalOf(bucket) - counts[cells + 1]
+    for later = 0, cells do
+      local oldest, room = counts[cells - later + 1], limit.max - sum - cost
+      if room >= 0 then
+        local enter = oldest == 0 and 0 or max(0, length - floor((room * length) / oldest))
+        return later * length + max(enter, later == 0 and offset or 0) - offset
+      end
+      sum = sum - (counts[cells - later] or 0)
+    end
+    return limit.window + length - offset
+  end
+  function windowWait(bucket, cost)
+    local limit = bucket.limit
+    local over = usedOf(bucket) + cost - limit.max
+    if over <= 0 then
+      return 0
+    elseif limit.mode == FIXED then
+      return bucket.start + limit.window - bucket.at
+    elseif limit.mode == SLIDING then
+      return slidingWait(bucket, cost)
+    end
+    if bucket.lone then
+      return bucket.lone + limit.window - bucket.at
+    end
+    local freeing = redis.call('ZRANGEBYSCORE', bucket.entries, whole(bucket.base + over), '+inf', 'LIMIT', 0, 1)[1]
+    return freeing and entryTime(bucket, freeing) + limit.window - bucket.at or limit.window
+  end
+  function windowStartable(bucket, start)
+    local limit = bucket.limit
+    if start <= bucket.at or limit.mode == LOG then
+      return true
+    elseif limit.mode == SLIDING then
+      return floor(start / cellOf(limit)) == bucket.start
+    elseif bucket.counts[1] > 0 then
+      return start < bucket.start + limit.window
+    end
+    return not limit.aligned or startOf(limit, start) == startOf(limit, bucket.at)
+  end
+  function countIn(bucket, cost, start)
+    local limit = bucket.limit
+    bucket.granted = bucket.granted + cost
+    if limit.mode == LOG then
+      addEntry(bucket, max(start, bucket.at, bucket.total > bucket.base and bucket.last or 0), cost)
+    else
+      if limit.mode == FIXED and bucket.counts[1] == 0 then
+        bucket.start = startOf(limit, max(start, bucket.at))
+      end
+      bucket.counts[1] = bucket.counts[1] + cost
+    end
+    bucket.line = bucket.open
+    bucket.exists = true
+    bucket.changed = true
+  end
+  function correctWindow(bucket, start, by)
+    local limit = bucket.limit
+    if by >= 0 then
+      if by > 0 then
+        countIn(bucket, by, bucket.at)
+      end
+      return true
+    elseif limit.mode == LOG then
+      return false
+    end
+    local cell = limit.mode == FIXED and 0 or bucket.start - floor(start / cellOf(limit))
+    local there = limit.mode == SLIDING and cell >= 0 and cell <= limit.cells
+    if limit.mode == FIXED then
+      there = start >= bucket.start
+    end
+    if not there then
+      return false
+    end
+    local given = min(bucket.counts[cell + 1], -by)
+    bucket.counts[cell + 1] = bucket.counts[cell + 1] - given
+    bucket.changed = true
+    return given == -by
+  end
+  function windowRest(bucket)
+    return max(windowEmptyAt(bucket), bucket.closed) + LINE_GRACE_US
+  end
+  function saveWindow(bucket)
+    local key, limit = bucket.key, bucket.limit
+    if bucket.changed or (bucket.joined and not bucket.current) then
+      takeOver(bucket)
+      local counts = {}
+      for index = 1, #bucket.counts do
+        counts[index] = whole(bucket.counts[index])
+      end
+      redis.call(
+        'HSET', key, 'at', whole(bucket.at), 'start', whole(bucket.start), 'counts', table.concat(counts, ' '),
+        'granted', whole(bucket.granted), 'mode', whole(limit.mode), 'window', whole(limit.window)
+      )
+      if limit.mode == LOG then
+        redis.call('ZREMRANGEBYSCORE', bucket.entries, '-inf', whole(bucket.base))
+        redis.call('HSET', key, 'base', whole(bucket.base), 'total', whole(bucket.total), 'last', whole(bucket.last))
+      end
+      setOrDelete(key, 'line', bucket.line, bucket.hadLine)
+      setOrDelete(key, 'refused', bucket.refused, false)
+      setOrDelete(key, 'closed', bucket.closed, false)
+      local rest = windowRest(bucket)
+      local ms = ceil((rest - now) / 1000)
+      expireAfterMs(key, ms)
+      if limit.mode == LOG then
+        expireAfterMs(bucket.entries, ms)
+      end
+      return rest
+    end
+    if bucket.joined then
+      redis.call('HSET', key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
+    elseif bucket.newlyRefused > 0 then
+      redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
+    end
+    return nil
+  end
+end
+local placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
+do
+  local WAITING_US, ASK_AGAIN_US, WOKEN_US = 3000000, 1000000, 50000
+  local function leaseMember(fence, cost, holder)
+    return whole(fence) .. ' ' .. whole(cost) .. ' ' .. holder
+  end
+  local function parseLease(member)
+    local fence, cost, holder = string.match(member, '^(%d+) (%d+) (.*)$')
+    return tonumber(fence), tonumber(cost), holder
+  end
+  function placeOf(bucket, holder)
+    local text = redis.call('HGET', bucket.waiting, holder)
+    if not text then
+      return nil
+    end
+    local cost, untilUs, woken, instance = string.match(text, '^(%d+) (%d+) (%d+) (.*)$')
+    local step = bucket.step or 0
+    return tonumber(cost), movedBy(tonumber(untilUs), step), movedBy(tonumber(woken), step), instance
+  end
+  function hasPlace(bucket, holder)
+    local _, untilUs = placeOf(bucket, holder)
+    return untilUs and untilUs > bucket.at
+  end
+  local function writePlace(bucket, holder, cost, untilUs, woken, instance)
+    local text = whole(cost) .. ' ' .. whole(untilUs) .. ' ' .. whole(woken) .. ' ' .. instance
+    redis.call('HSET', bucket.waiting, holder, text)
+  end
+  function leaveQueue(bucket, holder)
+    if redis.call('ZREM', bucket.queue, holder) == 1 then
+      redis.call('HDEL', bucket.waiting, holder)
+      bucket.changed = true
+      return true
+    end
+    return false
+  end
+  local function takeOver(bucket)
+    local step = bucket.step
+    if not step then
+      return
+    end
+    local leases = redis.call('ZRANGE', bucket.leases, 0, -1, 'WITHSCORES')
+    for index = 1, #leases, 2 do
+      redis.call('ZADD', bucket.leases, whole(movedBy(tonumber(leases[index + 1]), step)), leases[index])
+    end
+    local places = redis.call('HGETALL', bucket.waiting)
+    for index = 1, #places, 2 do
+      local cost, untilUs, woken, waiter = placeOf(bucket, places[index])
+      writePlace(bucket, places[index], cost, untilUs, woken, waiter)
+    end
+    bucket.step = nil
+  end
+  local function setPlace(bucket, holder, cost, untilUs, woken, waiter)
+    takeOver(bucket)
+    writePlace(bucket, holder, cost, untilUs, woken, waiter)
+  end
+  function loadSlots(bucket, limit)
+    local stored = redis.call(
+      'HMGET', bucket.key, 'at', 'granted', 'refused', 'closed', 'fence', 'places', 'adaptive'
+    )
+    bucket.exists = stored[1] ~= false
+    local at = tonumber(stored[1]) or now
+    bucket.granted, bucket.refused = tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
+    bucket.closed, bucket.fence = tonumber(stored[4]) or 0, tonumber(stored[5]) or 0
+    bucket.places = tonumber(stored[6]) or 0
+    bucket.line, bucket.open = 0, 0
+    if at - now > MAX_CLOCK_STEP_US then
+      bucket.step = at - now
+      bucket.closed = movedBy(bucket.closed, bucket.step)
+      bucket.outdated = bucket.exists
+      at = now
+    end
+    bucket.at = max(now, at)
+    bucket.held, bucket.byHolder, bucket.lapsed, bucket.gone = 0, {}, {}, {}
+    local heldBefore = 0
+    local leases = redis.call('ZRANGE', bucket.leases, 0, -1, 'WITHSCORES')
+    for index = 1, #leases, 2 do
+      local fence, cost, holder = parseLease(leases[index])
+      local untilUs = movedBy(tonumber(leases[index + 1]), bucket.step or 0)
+      heldBefore = heldBefore + cost
+      if untilUs > bucket.at then
+        bucket.held = bucket.held + cost
+        bucket.byHolder[holder] = { fence = fence, cost = cost, untilUs = untilUs, member = leases[index] }
+      else
+        bucket.lapsed[#bucket.lapsed + 1] = leases[index]
+      end
+    end
+    bucket.slots = limit.max
+    bucket.hadAdaptive = stored[7] ~= false
+    if limit.adaptive then
+      bucket.adaptive = stored[7] and readAdaptive(stored[7]) or nil
+      if bucket.adaptive then
+        adaptiveHold(bucket.adaptive, heldBefore)
+        adaptiveRise(bucket.adaptive, limit.adaptive, 0)
+      else
+        bucket.adaptive = adaptiveBegun(limit.adaptive, limit.max * 1000)
+      end
+      adaptiveHold(bucket.adaptive, bucket.held)
+      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+    end
+  end
+  local function eachPlace(bucket, visit)
+    local from = 0
+    while true do
+      local holders = redis.call('ZRANGE', bucket.queue, from, from + 15)
+      if #holders == 0 then
+        return
+      end
+      for index = 1, #holders do
+        local holder = holders[index]
+        local cost, untilUs, woken, waiter = placeOf(bucket, holder)
+        from = from + 1
+        if not cost or untilUs <= bucket.at then
+          bucket.gone[#bucket.gone + 1] = holder
+        else
+          if visit(holder, cost, untilUs, woken, waiter) then
+            return
+          end
+        end
+      end
+    end
+  end
+  local function askedOf(bucket, cost)
+    return bucket.adaptive and min(cost, bucket.slots) or cost
+  end
+  local function needOf(bucket, gone, holder, cost, woken, waiter)
+    local own = bucket.byHolder[holder]
+    local need = max(0, askedOf(bucket, cost) - (own and own.cost or 0))
+    local late = woken > 0 and bucket.at >= woken + WOKEN_US
+    if late and waiter ~= '' then
+      gone[waiter] = true
+    end
+    return need, (late or gone[waiter]) and 0 or need
+  end
+  function slotWait(bucket, cost, holder)
+    local own = bucket.byHolder[holder]
+    local cold = (own or coldAt == 0) and 0 or max(0, coldAt + bucket.limit.lease - now)
+    local taken, asked = bucket.held - (own and own.cost or 0), askedOf(bucket, cost)
+    if not own and taken + asked <= bucket.slots then
+      local gone = {}
+      eachPlace(bucket, function(other, theirs, _, woken, waiter)
+        if other == holder then
+          return true
+        end
+        local _, counted = needOf(bucket, gone, other, theirs, woken, waiter)
+        taken = taken + counted
+        return taken + asked > bucket.slots
+      end)
+    end
+    if taken + asked <= bucket.slots then
+      return cold
+    end
+    local first = ASK_AGAIN_US
+    for _, lease in pairs(bucket.byHolder) do
+      first = min(first, lease.untilUs - bucket.at)
+    end
+    return max(cold, first)
+  end
+  function lease(bucket, cost, holder)
+    takeOver(bucket)
+    local own = bucket.byHolder[holder]
+    if own then
+      redis.call('ZREM', bucket.leases, own.member)
+      bucket.held = bucket.held - own.cost
+    end
+    bucket.fence = max(bucket.fence + 1, bucket.at)
+    local untilUs, member = bucket.at + bucket.limit.lease, leaseMember(bucket.fence, cost, holder)
+    redis.call('ZADD', bucket.leases, whole(untilUs), member)
+    bucket.byHolder[holder] = { fence = bucket.fence, cost = cost, untilUs = untilUs, member = member }
+    bucket.held = bucket.held + cost
+    leaveQueue(bucket, holder)
+    bucket.granted = bucket.granted + cost
+    bucket.exists = true
+    bucket.changed = true
+    if bucket.adaptive then
+      adaptiveHold(bucket.adaptive, bucket.held)
+    end
+    return bucket.fence
+  end
+  function queueUp(bucket, cost, holder)
+    if not redis.call('ZSCORE', bucket.queue, holder) then
+      bucket.places = bucket.places + 1
+      redis.call('ZADD', bucket.queue, whole(bucket.places), holder)
+    else
+      local _, untilUs = placeOf(bucket, holder)
+      if untilUs and untilUs <= bucket.at then
+        bucket.places = bucket.places + 1
+        redis.call('ZADD', bucket.queue, whole(bucket.places), holder)
+      end
+    end
+    setPlace(bucket, holder, cost, bucket.at + WAITING_US, 0, instance)
+    bucket.exists = true
+    bucket.changed = true
+  end
+  function wakeWaiters(bucket)
+    local taken, gone, unheard = bucket.held, {}, {}
+    eachPlace(bucket, function(holder, cost, untilUs, woken, waiter)
+      local need, counted = needOf(bucket, gone, holder, cost, woken, waiter)
+      if taken + need <= bucket.slots and woken == 0 then
+        local told = redis.pcall('PUBLISH', wakePrefix .. waiter, holder)
+        local heard = type(told) == 'number' and (told > 0 or not countsListeners)
+        if heard then
+          setPlace(bucket, holder, cost, untilUs, bucket.at, waiter)
+        else
+          counted = 0
+          unheard[#unheard + 1] = holder
+        end
+      end
+      taken = taken + counted
+      return taken > bucket.slots
+    end)
+    for index = 1, #unheard do
+      leaveQueue(bucket, unheard[index])
+    end
+  end
+  local function heldLease(bucket, holder, fence)
+    local own = bucket.byHolder[holder]
+    return own and own.fence == fence and own or nil
+  end
+  function releaseSlot(bucket, holder, fence)
+    local own = heldLease(bucket, holder, fence)
+    if own then
+      redis.call('ZREM', bucket.leases, own.member)
+      bucket.byHolder[holder] = nil
+      bucket.held = bucket.held - own.cost
+    end
+    bucket.changed = bucket.changed or bucket.exists
+    wakeWaiters(bucket)
+    return own ~= nil
+  end
+  function renewSlot(bucket, holder, fence, cost)
+    local own = heldLease(bucket, holder, fence)
+    local isLost = coldAt > 0 and fence < coldAt and now < coldAt + bucket.limit.lease
+    if not own and isLost and not bucket.byHolder[holder] then
+      own = { fence = fence, cost = cost, member = leaseMember(fence, cost, holder) }
+      bucket.byHolder[holder] = own
+      bucket.held = bucket.held + cost
+      bucket.fence = max(bucket.fence, fence)
+      bucket.exists = true
+    end
+    if own then
+      takeOver(bucket)
+      own.untilUs = bucket.at + bucket.limit.lease
+      redis.call('ZADD', bucket.leases, whole(own.untilUs), own.member)
+      bucket.changed = true
+    end
+    return own ~= nil
+  end
+  function saveSlots(bucket)
+    local key = bucket.key
+    if not bucket.changed then
+      if bucket.newlyRefused > 0 then
+        redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
+      end
+      return nil
+    end
+    redis.call(
+      'HSET', key, 'at', whole(bucket.at), 'granted', whole(bucket.granted), 'refused', whole(bucket.refused), 'fence',
+      whole(bucket.fence), 'places', whole(bucket.places)
+    )
+    setOrDelete(key, 'closed', bucket.closed, false)
+    takeOver(bucket)
+    for index = 1, #bucket.gone do
+      local _, untilUs = placeOf(bucket, bucket.gone[index])
+      if not untilUs or untilUs <= bucket.at then
+        leaveQueue(bucket, bucket.gone[index])
+      end
+    end
+    for index = 1, #bucket.lapsed do
+      redis.call('ZREM', bucket.leases, bucket.lapsed[index])
+    end
+    local rest = max(bucket.at + WAITING_US, bucket.closed)
+    for _, held in pairs(bucket.byHolder) do
+      rest = max(rest, held.untilUs)
+    end
+    if bucket.adaptive then
+      redis.call('HSET', key, 'adaptive', writeAdaptive(bucket.adaptive))
+      rest = max(rest, bucket.at + ADAPTIVE_KEPT_US)
+    elseif bucket.hadAdaptive then
+      redis.call('HDEL', key, 'adaptive')
+    end
+    local ms = ceil((rest + LINE_GRACE_US - now) / 1000)
+    expireAfterMs(key, ms)
+    expireAfterMs(bucket.leases, ms)
+    expireAfterMs(bucket.queue, ms)
+    expireAfterMs(bucket.waiting, ms)
+    return rest + LINE_GRACE_US
+  end
+end
+local stateShare, shareIn, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
+do
+  local WHOLE, SECOND_US, ACTIVE_US, OWED_US = 65536, 1000000, 1000000, 1000000
+  local LEAST_LEFT = WHOLE / 4
+  local groups = {}
+  local function loadGroup(key)
+    local group = groups[key]
+    if group then
+      return group
+    end
+    group = { key = key, active = {}, gone = {}, second = floor(now / SECOND_US), light = 0, before = 0, changed = false }
+    groups[key] = group
+    local stored = redis.call('HGETALL', key)
+    local second, light, before = group.second, 0, 0
+    for index = 1, #stored, 2 do
+      local field, value = stored[index], stored[index + 1]
+      if field == 'second' then
+        second = tonumber(value)
+      elseif field == 'light' then
+        light = tonumber(value)
+      elseif field == 'before' then
+        before = tonumber(value)
+      else
+        local weight, untilUs = string.match(value, '^(%d+) (%d+)$')
+        untilUs = tonumber(untilUs)
+        if untilUs > now and untilUs - now <= ACTIVE_US + MAX_CLOCK_STEP_US then
+          group.active[field] = { weight = tonumber(weight), untilUs = untilUs }
+        else
+          group.gone[#group.gone + 1] = field
+        end
+      end
+    end
+    local passed = group.second - second
+    group.light = passed == 0 and light or 0
+    group.before = passed == 0 and before or passed == 1 and light or 0
+    return group
+  end
+  function shareIn(group, member, weight)
+    local total = weight
+    for other, theirs in pairs(group.active) do
+      if other ~= member then
+        total = total + theirs.weight
+      end
+    end
+    local rest = SECOND_US - (now - group.second * SECOND_US)
+    local light = floor((group.before * rest) / SECOND_US) + group.light
+    local left = max(LEAST_LEFT, WHOLE - floor(light / SECOND_US))
+    return max(1, floor((left * weight) / total))
+  end
+  function shareUnits(bucket, cost)
+    local whole = bucket.whole
+    return min(MAX_DEBT, ceil((cost * whole.limit.unit * WHOLE) / whole.rate))
+  end
+  local function shareCapacity(bucket, cost)
+    return shareUnits(bucket, max(cost, floor((bucket.whole.limit.burst * bucket.view) / WHOLE)))
+  end
+  function loadShare(bucket, groupKey)
+    local stored = redis.call('HMGET', bucket.key, 'debt', 'at', 'line', 'granted', 'refused', 'closed', 'share')
+    bucket.exists = stored[1] ~= false or stored[2] ~= false or stored[3] ~= false
+    bucket.debt, bucket.at = tonumber(stored[1]) or 0, tonumber(stored[2]) or now
+    bucket.line = tonumber(stored[3]) or 0
+    bucket.granted, bucket.refused = tonumber(stored[4]) or 0, tonumber(stored[5]) or 0
+    bucket.closed, bucket.share = tonumber(stored[6]) or 0, tonumber(stored[7]) or WHOLE
+    bucket.group = loadGroup(groupKey)
+    bucket.hadLine = bucket.line > 0
+    local fullAt, storedAt, storedClosed = bucket.at + ceil(bucket.debt / bucket.share), bucket.at, bucket.closed
+    local step = bucket.at - now
+    if step > MAX_CLOCK_STEP_US then
+      bucket.line, bucket.closed = movedBy(bucket.line, step), movedBy(bucket.closed, step)
+      bucket.at = now
+    elseif now > bucket.at then
+      local elapsed = now - bucket.at
+      bucket.debt = elapsed >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsed * bucket.share
+      bucket.at = now
+    end
+    openLine(bucket, bucket.debt == 0, fullAt)
+    bucket.idle = max(0, now - fullAt)
+    bucket.outdated = storedAt > bucket.at
+    bucket.statedAt = bucket.exists and storedAt or nil
+  end
+  local function hasSpare(whole, cost)
+    local limit = whole.limit
+    return whole.debt + (ceil(limit.burst / 2) + cost) * limit.unit <= limit.burst * limit.unit
+  end
+  local function lookAtShare(bucket)
+    local capacity = bucket.whole.limit.burst * bucket.whole.limit.unit
+    local left = max(0, capacity - bucket.whole.debt)
+    bucket.view = floor(shareIn(bucket.group, bucket.key, bucket.weight) * (1 + left / capacity / 4))
+  end
+  function shareWait(bucket, cost, pausedFor)
+    lookAtShare(bucket)
+    bucket.owed = min(bucket.debt, shareCapacity(bucket, cost) + bucket.view * OWED_US)
+    if pausedFor == 0 and hasSpare(bucket.whole, cost) then
+      return 0, true
+    end
+    local over = bucket.owed + shareUnits(bucket, cost) - shareCapacity(bucket, cost)
+    return over <= 0 and 0 or ceil(over / bucket.view), false
+  end
+  function activate(bucket)
+    bucket.group.active[bucket.key] = { weight = bucket.weight, untilUs = bucket.at + ACTIVE_US, fresh = true }
+    bucket.group.changed = true
+  end
+  function chargeShare(bucket, cost)
+    local units, capacity = shareUnits(bucket, cost), shareCapacity(bucket, cost)
+    local idle = bucket.granted > 0 and bucket.idle * 2 < ceil(shareUnits(bucket, cost) / bucket.view)
+    if bucket.owed * 2 > capacity or idle then
+      activate(bucket)
+    elseif not bucket.group.active[bucket.key] then
+      bucket.group.light = bucket.group.light + units
+      bucket.group.changed = true
+    end
+    bucket.debt = min(bucket.owed + units, capacity + bucket.view * OWED_US)
+    bucket.granted = bucket.granted + cost
+    bucket.line = bucket.open
+    bucket.share = bucket.view
+    bucket.idle, bucket.statedAt = 0, bucket.at
+    bucket.exists = true
+    bucket.changed = true
+  end
+  function stateShare(bucket, anyway)
+    local at = bucket.statedAt
+    if anyway or not (at and at <= bucket.at and max(bucket.closed, closedUntil) <= at) then
+      bucket.share, bucket.debt, bucket.statedAt, bucket.changed = bucket.view, bucket.owed, bucket.at, true
+    end
+  end
+  function saveShare(bucket)
+    local key = bucket.key
+    if bucket.changed then
+      redis.call(
+        'HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted), 'share',
+        whole(bucket.share)
+      )
+      setOrDelete(key, 'line', bucket.line, bucket.hadLine)
+      setOrDelete(key, 'refused', bucket.refused, false)
+      setOrDelete(key, 'closed', bucket.closed, false)
+      local rest = max(bucket.at + ceil(bucket.debt / bucket.share), bucket.closed) + LINE_GRACE_US
+      expireAfterMs(key, ceil((rest - now) / 1000))
+    elseif bucket.joined then
+      redis.call('HSET', key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
+    elseif bucket.newlyRefused > 0 then
+      redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
+    end
+  end
+  function saveGroups()
+    for key, group in pairs(groups) do
+      if group.changed then
+        redis.call('HSET', key, 'second', whole(group.second), 'light', whole(group.light), 'before', whole(group.before))
+        for member, theirs in pairs(group.active) do
+          if theirs.fresh then
+            redis.call('HSET', key, member, whole(theirs.weight) .. ' ' .. whole(theirs.untilUs))
+          end
+        end
+        for index = 1, #group.gone do
+          if not group.active[group.gone[index]] then
+            redis.call('HDEL', key, group.gone[index])
+          end
+        end
+        expireAfterMs(key, ceil(((group.second + 2) * SECOND_US + LINE_GRACE_US - now) / 1000))
+      end
+    end
+  end
+end
+local RATE, WINDOW, SLOTS, SHARE = 1, 2, 3, 4
+local limits, buckets = {}, {}
+local function readAdaptiveRule(at)
+  if input[at + 1] == 0 then
+    return nil
+  end
+  return {
+    min = input[at], max = input[at + 1], gradient = input[at + 2] == 1, latencyUs = input[at + 3],
+    errorPermille = input[at + 4], period = input[at + 5],
+  }
+end
+local function readLimit(index, at)
+  local kind = input[at]
+  local limit = { kind = kind }
+  limits[index] = limit
+  if kind == RATE then
+    limit.rate, limit.unit, limit.burst = input[at + 1], input[at + 2], input[at + 3]
+    limit.oversize, limit.ranked = input[at + 4] == 1, input[at + 5] == 1
+    limit.kept = { [0] = 0, input[at + 6], input[at + 7] }
+    limit.penaltyAfter, limit.penaltyPermille, limit.penaltyFor = input[at + 8], input[at + 9], input[at + 10]
+    limit.maxKeys, limit.fastest = input[at + 11], input[at + 12]
+    limit.adaptive = readAdaptiveRule(at + 13)
+    return at + 19
+  elseif kind == WINDOW then
+    limit.mode, limit.max, limit.window, limit.cells = input[at + 1], input[at + 2], input[at + 3], input[at + 4]
+    limit.aligned, limit.maxKeys = input[at + 5] == 1, input[at + 6]
+    return at + 7
+  end
+  limit.max, limit.lease = input[at + 1], input[at + 2]
+  limit.adaptive = readAdaptiveRule(at + 3)
+  return at + 9
+end
+local function restOf(bucket)
+  if not (bucket.changed or (bucket.joined and not bucket.current)) then
+    return bucket.storedRest
+  end
+  return bucket.limit.kind == RATE and rateRest(bucket) or windowRest(bucket)
+end
+local function ownOrShared(bucket)
+  local shared = bucket.shared
+  if not shared then
+    return bucket
+  end
+  local registry = bucket.registry
+  local untilUs = bucket.registeredUntil or tonumber(redis.call('ZSCORE', registry, bucket.key)) or 0
+  if untilUs > now then
+    return bucket
+  end
+  if shared.exists and restOf(shared) > now then
+    return shared
+  end
+  if redis.call('ZCARD', registry) < bucket.limit.maxKeys then
+    return bucket
+  end
+  redis.call('ZREMRANGEBYSCORE', registry, '-inf', whole(now))
+  return redis.call('ZCARD', registry) < bucket.limit.maxKeys and bucket or shared
+end
+local function register(bucket)
+  if bucket.shared then
+    bucket.registeredUntil = restOf(bucket)
+    redis.call('ZADD', bucket.registry, whole(bucket.registeredUntil), bucket.key)
+    local ms = ceil((bucket.registeredUntil - now) / 1000)
+    if redis.call('PTTL', bucket.registry) < ms then
+      expireAfterMs(bucket.registry, ms)
+    end
+  end
+end
+local function readBucket(index, at)
+  local kind, limit, key = input[at], limits[input[at + 1]], input[at + 3]
+  local bucket = {
+    kind = kind, limit = limit, attribute = input[at + 2], key = KEYS[key], exists = false, changed = false,
+    joined = false, newlyRefused = 0,
+  }
+  buckets[index] = bucket
+  if kind == RATE then
+    loadRate(bucket, limit)
+  elseif kind == WINDOW then
+    bucket.entries = KEYS[key + 1]
+    loadWindow(bucket, limit)
+  elseif kind == SLOTS then
+    bucket.leases, bucket.queue, bucket.waiting = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+    loadSlots(bucket, limit)
+  else
+    bucket.whole, bucket.weight = buckets[input[at + 4]], input[at + 5]
+    loadShare(bucket, KEYS[key + 1])
+    return
+  end
+  if input[at + 4] > 0 then
+    bucket.shared, bucket.registry = buckets[input[at + 4]], KEYS[input[at + 5]]
+  end
+end
+local function loadBuckets(at)
+  local count = input[at]
+  at = at + 1
+  for index = 1, count do
+    at = readLimit(index, at)
+  end
+  count = input[at]
+  at = at + 1
+  for index = 1, count do
+    readBucket(index, at)
+    at = at + 6
+  end
+  return at
+end
+local function countRefusal(bucket)
+  if bucket.kind == RATE and overLimit(bucket) then
+    bucket.refused = bucket.refused + 1
+    register(bucket)
+  elseif bucket.exists then
+    if bucket.outdated then
+      bucket.changed = true
+      bucket.line = bucket.open
+      bucket.outdated = false
+      if bucket.kind == SHARE then
+        stateShare(bucket, true)
+      end
+    end
+    bucket.refused = bucket.refused + 1
+    bucket.newlyRefused = bucket.newlyRefused + 1
+    register(bucket)
+  elseif bucket.kind == RATE then
+    bucket.over = 0 -- without state nothing is remembered
+  end
 end
 local function saveBuckets()
   for index = 1, #buckets do
     local bucket = buckets[index]
-    if bucket.changed or (bucket.joined and not bucket.current) then
-      saveBucket(bucket)
-    elseif bucket.joined then
-      redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-    elseif bucket.newlyRefused > 0 then
-      redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
+    if bucket.kind == RATE then
+      saveRate(bucket)
+    elseif bucket.kind == WINDOW then
+      saveWindow(bucket)
+    elseif bucket.kind == SLOTS then
+      saveSlots(bucket)
+    else
+      saveShare(bucket)
     end
   end
+  saveGroups()
 end
-local RATE, LINE, HORIZON = 0, 1, 2
-local maxWait, maxSlot, allGiveSlots, returning, patience
+local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
+local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
+local MAX_PAUSE_RESERVED_US = 60000000
+local maxWait, maxSlot, allGiveSlots, returning, patience, priority, queues = 0, 0, false, false, 0, 1, false
+local holder = ''
 local function setTerms(position)
   maxWait, maxSlot = input[position], input[position + 1]
   allGiveSlots, returning = input[position + 2] == 1, input[position + 3] == 1
-  patience = input[position + 4]
-  return position + 5
+  patience, priority, queues = input[position + 4], input[position + 5], input[position + 6] == 1
+  return position + 7
 end
-local function refuse(first, leg, reason, longestWait)
-  local bucket, cost = buckets[input[first + 2 * leg]], input[first + 2 * leg + 1]
-  local keepsPlace = returning and longestWait <= patience
-  local takesSlot = not keepsPlace and (reason == LINE or allGiveSlots or bucket.attribute > 0)
-  local wait = takesSlot and max(longestWait, bucket.open - now) or longestWait
-  local slotted = takesSlot and wait <= maxSlot
-  if slotted then
-    bucket.refused = bucket.refused + 1
-    local units = cost * bucket.unit
-    local own = waitFor(bucket, units)
-    joinLine(bucket, units, max(own > 0 and bucket.at + own or now, bucket.open))
-  elseif bucket.exists then
-    bucket.refused = bucket.refused + 1
-    bucket.newlyRefused = bucket.newlyRefused + 1
+local function setHolder(position)
+  holder = words[input[position]]
+  return position + 1
+end
+local function pausedFor(bucket)
+  return max(0, max(bucket.closed, closedUntil) - now)
+end
+local function look(bucket, cost)
+  local paused = pausedFor(bucket)
+  bucket.seenLine = bucket.open
+  local wait
+  if bucket.kind == RATE then
+    wait = waitFor(bucket, cost, priority)
+    return wait > 0 and bucket.at - now + wait or 0, paused
+  elseif bucket.kind == WINDOW then
+    wait = windowWait(bucket, cost)
+  elseif bucket.kind == SLOTS then
+    return max(paused, slotWait(bucket, cost, holder)), paused
+  else
+    local spare
+    wait, spare = shareWait(bucket, cost, paused)
+    if spare then
+      bucket.seenLine = 0
+    end
+  end
+  return max(paused, wait > 0 and bucket.at - now + wait or 0), paused
+end
+local function lineAhead(bucket)
+  local line = bucket.seenLine
+  if line == 0 or returning or (bucket.kind == RATE and bucket.limit.ranked and priority == 0) then
+    return 0
+  end
+  return line - now
+end
+local function canReserve(bucket)
+  if bucket.kind == RATE then
+    return not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
+  end
+  return bucket.kind ~= SLOTS
+end
+local function allCanReserve(first, last)
+  for index = first, last, 2 do
+    if not canReserve(ownOrShared(buckets[input[index]])) then
+      return false
+    end
+  end
+  return true
+end
+local function slotBound(first, last, bucket, reason)
+  if bucket.attribute > 0 or allGiveSlots then
+    return maxSlot
+  elseif bucket.kind == RATE and allCanReserve(first, last) then
+    return reason == LINE and maxSlot or 0
+  end
+  return min(maxSlot, maxWait)
+end
+local function intervalOf(bucket, cost)
+  if bucket.kind == RATE then
+    return ceil((cost * bucket.limit.unit) / bucket.rate)
+  elseif bucket.kind == WINDOW then
+    return ceil((cost * bucket.limit.window) / bucket.limit.max)
+  end
+  return ceil(shareUnits(bucket, cost) / bucket.view)
+end
+local function join(bucket, cost, wait)
+  local slot = max(now + wait, bucket.seenLine)
+  if bucket.kind == RATE then
+    local interval = intervalOf(bucket, cost)
+    overLimit(bucket)
+    joinLine(bucket, slot, interval)
+  else
+    joinLine(bucket, slot, intervalOf(bucket, cost))
+    if bucket.kind == SHARE then
+      stateShare(bucket)
+    end
+  end
+  register(bucket)
+end
+local function keepPlaces(first, last, refusing, reason)
+  for index = first, last, 2 do
+    local bucket = buckets[input[index]]
+    if bucket.kind == SLOTS then
+      if queues and bucket == refusing and reason == REASONS[SLOTS] then
+        queueUp(bucket, input[index + 1], holder)
+        bucket.refused = bucket.refused + 1
+        wakeWaiters(bucket)
+      elseif hasPlace(bucket, holder) and leaveQueue(bucket, holder) then
+        wakeWaiters(bucket)
+      end
+    end
+  end
+end
+local function refuse(first, last, leg, reason, longestWait, ownWait)
+  local bucket, cost = ownOrShared(buckets[input[first + 2 * leg]]), input[first + 2 * leg + 1]
+  if hasSlots then
+    keepPlaces(first, last, bucket, reason)
+  end
+  local wait, slotted = longestWait, false
+  if bucket.kind == SLOTS then
+    if not (queues and reason == REASONS[SLOTS]) then
+      countRefusal(bucket)
+    end
+  else
+    if bucket.kind == SHARE and reason == REASONS[SHARE] then
+      activate(bucket)
+    end
+    local keepsPlace = returning and longestWait <= patience
+    local whole = reason == PAUSED and closedUntil - now >= bucket.seenPause
+    local most = whole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
+    local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_RESERVED_US
+    if takesSlot or reason == LINE then
+      wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
+    end
+    slotted = takesSlot and wait <= most
+    if slotted then
+      join(bucket, cost, ownWait)
+    else
+      countRefusal(bucket)
+    end
   end
   put(0)
   put(leg)
-  put(reason)
+  put(reason == PAUSED and closedUntil - now >= bucket.seenPause and WHOLE_PAUSED or reason)
   put(wait)
   put(slotted and 1 or 0)
 end
-local function mayReserve(first, last, attribute)
-  if attribute == 0 then
-    return true
+local function mayReserve(first, last, binding, start)
+  if binding.kind ~= RATE then
+    return false
   end
   for index = first, last, 2 do
-    if buckets[input[index]].attribute ~= attribute then
+    local bucket = ownOrShared(buckets[input[index]])
+    if binding.attribute > 0 and bucket.attribute ~= binding.attribute then
+      return false
+    elseif bucket ~= binding and bucket.kind ~= RATE and bucket.seenWait > 0 then
+      return false
+    elseif not canReserve(bucket) or (bucket.kind == WINDOW and not windowStartable(bucket, start)) then
       return false
     end
   end
@@ -212,21 +1653,40 @@ local function mayReserve(first, last, attribute)
 end
 local function withinHorizons(first, last, start)
   for index = first, last, 2 do
-    local bucket = buckets[input[index]]
-    if not withinHorizon(bucket, input[index + 1] * bucket.unit, max(0, start - bucket.at)) then
+    local bucket = ownOrShared(buckets[input[index]])
+    if bucket.kind == RATE
+      and not withinHorizon(bucket, input[index + 1] * bucket.limit.unit, max(0, start - bucket.at)) then
       return false
     end
   end
   return true
 end
+local function charge(bucket, cost, start)
+  local told = 0
+  if bucket.kind == RATE then
+    told = commitRate(bucket, cost, start)
+  elseif bucket.kind == WINDOW then
+    countIn(bucket, cost, start)
+  elseif bucket.kind == SLOTS then
+    told = lease(bucket, cost, holder)
+    return told
+  else
+    chargeShare(bucket, cost)
+  end
+  register(bucket)
+  return told
+end
 local function grant(first, last, start, wait)
   put(1 + wait)
   for index = first, last, 2 do
-    local bucket, cost = buckets[input[index]], input[index + 1]
-    local pushed = commit(bucket, cost * bucket.unit, start > bucket.at and start - bucket.at or 0, cost)
-    if wait > 0 then
+    local bucket = ownOrShared(buckets[input[index]])
+    local told = charge(bucket, input[index + 1], start)
+    if bucket.kind == SLOTS then
+      wakeWaiters(bucket)
+      put(told)
+    elseif wait > 0 and bucket.kind == RATE then
       put(bucket.granted)
-      put(pushed)
+      put(told)
     end
   end
 end
@@ -235,27 +1695,46 @@ local function acquire(position)
   local first, last = position + 1, position + 2 * legs - 1
   local lineLeg, line, lineAttribute = 0, -1, 0
   local waitLeg, wait, waitAttribute = 0, -1, 0
+  local slotLeg, slotWaits, slotAttribute = 0, -1, 0
+  local longestWait = 0
+  hasSlots = false
   for leg = 0, legs - 1 do
-    local bucket = buckets[input[first + 2 * leg]]
+    local bucket = ownOrShared(buckets[input[first + 2 * leg]])
     local attribute = bucket.attribute
-    local legWait = waitFor(bucket, input[first + 2 * leg + 1] * bucket.unit)
-    if legWait > 0 then
-      legWait = bucket.at - now + legWait
-    end
-    if legWait > wait or (legWait == wait and waitAttribute > 0 and attribute == 0) then
-      waitLeg, wait, waitAttribute = leg, legWait, attribute
-    end
-    local legLine = (returning or bucket.open == 0) and 0 or bucket.open - now
+    local legWait, paused = look(bucket, input[first + 2 * leg + 1])
+    bucket.seenWait, bucket.seenPause = legWait, paused
+    longestWait = max(longestWait, legWait)
+    local legLine = lineAhead(bucket)
     if legLine > line or (legLine == line and lineAttribute > 0 and attribute == 0) then
       lineLeg, line, lineAttribute = leg, legLine, attribute
     end
+    local before = legWait
+    if bucket.kind == SLOTS then
+      hasSlots = true
+      before = paused
+    end
+    if before > wait or (before == wait and waitAttribute > 0 and attribute == 0) then
+      waitLeg, wait, waitAttribute = leg, before, attribute
+    end
+    if legWait > slotWaits or (legWait == slotWaits and slotAttribute > 0 and attribute == 0) then
+      slotLeg, slotWaits, slotAttribute = leg, legWait, attribute
+    end
   end
+  if wait == 0 then
+    waitLeg = slotLeg
+  end
+  local binding = ownOrShared(buckets[input[first + 2 * waitLeg]])
+  wait = binding.seenWait
+  local reason = binding.seenPause > 0 and PAUSED or REASONS[binding.kind]
   if line > 0 then
-    refuse(first, lineLeg, LINE, wait)
-  elseif wait > maxWait or (wait > 0 and not mayReserve(first, last, waitAttribute)) then
-    refuse(first, waitLeg, RATE, wait)
-  elseif wait > 0 and not withinHorizons(first, last, now + wait) then
-    refuse(first, waitLeg, HORIZON, wait)
+    local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
+    refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait)
+  elseif wait > 0
+    and (wait > maxWait or binding.seenPause > MAX_PAUSE_RESERVED_US
+      or not mayReserve(first, last, binding, now + wait)) then
+    refuse(first, last, waitLeg, reason, longestWait, wait)
+  elseif not withinHorizons(first, last, now + wait) then
+    refuse(first, last, waitLeg, HORIZON, longestWait, wait)
   else
     grant(first, last, now + wait, wait)
   end
@@ -265,27 +1744,31 @@ local function force(position)
   local legs = input[position]
   local first, last = position + 1, position + 2 * legs - 1
   for index = first, last, 2 do
-    local bucket = buckets[input[index]]
-    if not withinHorizon(bucket, input[index + 1] * bucket.unit, 0) then
-      put(0)
-      return last + 2
-    end
+    look(ownOrShared(buckets[input[index]]), input[index + 1])
   end
-  for index = first, last, 2 do
-    local bucket, cost = buckets[input[index]], input[index + 1]
-    commit(bucket, cost * bucket.unit, 0, cost)
+  if not withinHorizons(first, last, 0) then
+    put(0)
+    return last + 2
   end
   put(1)
+  for index = first, last, 2 do
+    local bucket = ownOrShared(buckets[input[index]])
+    local told = charge(bucket, input[index + 1], 0)
+    if bucket.kind == SLOTS then
+      put(told)
+    end
+  end
   return last + 2
 end
 local function refund(bucket, cost, grantedAfter, pushed)
-  if not bucket.exists or bucket.granted ~= grantedAfter then
+  if bucket.granted ~= grantedAfter then
     return false
   end
-  bucket.debt = max(0, bucket.debt - cost * bucket.unit - pushed)
+  local units = cost * bucket.limit.unit + pushed
+  bucket.debt = min(bucket.debt, max(emptiedUnits(bucket), bucket.debt - units))
+  bucket.promised = max(0, bucket.promised - units)
   bucket.granted = bucket.granted - cost
   bucket.changed = true
-  openLine(bucket, bucket.at)
   return true
 end
 local function cancel(position)
@@ -294,55 +1777,245 @@ local function cancel(position)
   local all = now < start and legs > 0
   if all then
     for index = first, last, 4 do
-      all = refund(buckets[input[index]], input[index + 1], input[index + 2], input[index + 3]) and all
+      local bucket = buckets[input[index]]
+      local given = false
+      if bucket.exists and restOf(bucket) > now then
+        bucket = ownOrShared(bucket)
+        if bucket.kind == RATE then
+          given = refund(bucket, input[index + 1], input[index + 2], input[index + 3])
+        elseif bucket.kind == WINDOW then
+          given = correctWindow(bucket, start, -input[index + 1])
+        end
+      end
+      if given then
+        bucket.line = bucket.open
+        register(bucket)
+      end
+      all = given and all
     end
   end
   put(all and 1 or 0)
   return first + 4 * legs
 end
+local function effectiveOf(bucket)
+  if bucket.kind == RATE then
+    return bucket.rate
+  elseif bucket.kind == SHARE then
+    return bucket.view
+  end
+  return bucket.kind == SLOTS and bucket.slots or bucket.limit.max
+end
+local function remainingOf(bucket)
+  if bucket.kind == RATE then
+    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
+  elseif bucket.kind == WINDOW then
+    return max(0, bucket.limit.max - usedOf(bucket))
+  elseif bucket.kind == SLOTS then
+    return max(0, bucket.slots - bucket.held)
+  end
+  local whole = bucket.whole
+  return max(0, floor((whole.capacity - whole.debt) / whole.limit.unit))
+end
 local function peek(position)
-  local legs = input[position]
-  local first, last = position + 1, position + 2 * legs - 1
+  local legs = input[position + 1]
+  local first, last = position + 2, position + 1 + 2 * legs
+  priority, holder = input[position], ''
   for index = first, last, 2 do
-    local bucket = buckets[input[index]]
-    local wait = waitFor(bucket, input[index + 1] * bucket.unit)
-    put(max(0, floor((bucket.capacity - bucket.debt) / bucket.unit)))
-    put(wait == 0 and 0 or bucket.at - now + wait)
-    put(bucket.open == 0 and 0 or bucket.open - now)
+    local bucket = ownOrShared(buckets[input[index]])
+    local wait, paused = look(bucket, input[index + 1])
+    put(remainingOf(bucket))
+    put(wait)
+    put(bucket.seenLine == 0 and 0 or bucket.seenLine - now)
+    put(paused)
     put(bucket.granted)
     put(bucket.refused)
+    put(effectiveOf(bucket))
   end
-  return last + 2
+  return last + 1
+end
+local function availableOf(bucket)
+  local wait, paused = look(bucket, 1)
+  if paused > 0 or lineAhead(bucket) > 0 then
+    return 0
+  elseif bucket.kind == RATE then
+    local kept = bucket.limit.ranked and bucket.limit.kept[priority] or 0
+    return max(0, max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit)) - kept)
+  elseif bucket.kind == WINDOW then
+    return max(0, bucket.limit.max - usedOf(bucket))
+  elseif bucket.kind == SLOTS then
+    return max(0, bucket.slots - bucket.held)
+  end
+  return wait > 0 and 0 or MAX_DEBT
+end
+local function atMost(position)
+  local available, legs = input[position], input[position + 2]
+  priority, returning, holder = input[position + 1], false, ''
+  local first, last = position + 3, position + 2 + legs
+  for index = first, last do
+    available = min(available, availableOf(ownOrShared(buckets[input[index]])))
+  end
+  put(available)
+  if available >= 1 then
+    for index = first, last do
+      charge(ownOrShared(buckets[input[index]]), available, now)
+    end
+  end
+  return last + 1
+end
+local function settleRate(bucket, start, cost, actual)
+  local limit = bucket.limit
+  if actual >= cost then
+    bucket.debt = min(MAX_DEBT, bucket.debt + (actual - cost) * limit.unit)
+    bucket.granted = bucket.granted + actual - cost
+  elseif bucket.last <= bucket.at then
+    local elapsed, paid = max(0, bucket.at - start), cost * limit.unit
+    local undrained = elapsed >= ceil(paid / limit.fastest) and 0 or paid - elapsed * limit.fastest
+    local left = bucket.debt - min((cost - actual) * limit.unit, undrained)
+    bucket.debt = min(bucket.debt, max(emptiedUnits(bucket), left))
+  end
+  bucket.line = bucket.open
+  bucket.exists = true
+  bucket.changed = true
+end
+local function settle(position)
+  local start, givesBack, legs = input[position], input[position + 1] == 1, input[position + 2]
+  local first, last = position + 3, position + 2 + 3 * legs
+  for index = first, last, 3 do
+    local bucket, cost, actual = buckets[input[index]], input[index + 1], input[index + 2]
+    if actual > cost or (actual < cost and givesBack and bucket.exists and restOf(bucket) > now) then
+      bucket = ownOrShared(bucket)
+      if bucket.kind == RATE then
+        settleRate(bucket, start, cost, actual)
+      else
+        correctWindow(bucket, start, actual - cost)
+        bucket.line = bucket.open
+        bucket.exists = true
+        bucket.changed = true
+      end
+      register(bucket)
+    end
+  end
+  put(1)
+  return last + 1
+end
+local function release(position)
+  local bucket = buckets[input[position]]
+  put(releaseSlot(bucket, words[input[position + 1]], input[position + 2]) and 1 or 0)
+  return position + 3
+end
+local function renew(position)
+  local bucket = buckets[input[position]]
+  put(renewSlot(bucket, words[input[position + 1]], input[position + 2], input[position + 3]) and 1 or 0)
+  return position + 4
+end
+local function leave(position)
+  local gone, count = words[input[position]], input[position + 1]
+  for index = position + 2, position + 1 + count do
+    local bucket = buckets[input[index]]
+    leaveQueue(bucket, gone)
+    bucket.changed = bucket.changed or bucket.exists
+    wakeWaiters(bucket)
+  end
+  put(1)
+  return position + 2 + count
+end
+local function change(bucket)
+  bucket.line = bucket.open
+  if bucket.kind == SHARE then
+    shareWait(bucket, 1, 1)
+    stateShare(bucket, true)
+    bucket.group.changed = true
+  end
+  bucket.exists = true
+  bucket.changed = true
+  register(bucket)
+end
+local function pause(position)
+  local untilUs, text = now + min(input[position], MAX_AHEAD_US), words[input[position + 1]]
+  local count = input[position + 2]
+  for index = position + 3, position + 2 + count do
+    local bucket = ownOrShared(buckets[input[index]])
+    bucket.closed = max(bucket.closed, untilUs)
+    if bucket.kind == RATE then
+      bucket.debt = max(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, bucket.closed - now)))
+    end
+    change(bucket)
+  end
+  redis.pcall('PUBLISH', eventsChannel, text)
+  put(1)
+  return position + 3 + count
+end
+local function resume(position)
+  local text, count = words[input[position]], input[position + 1]
+  for index = position + 2, position + 1 + count do
+    local bucket = ownOrShared(buckets[input[index]])
+    if bucket.closed > now then
+      local closed = bucket.closed
+      bucket.closed = now
+      if bucket.kind == RATE and bucket.debt <= capacityAt(bucket.limit, bucket.rate, closed - now) then
+        bucket.debt = min(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, closedUntil - now)))
+      end
+      change(bucket)
+    end
+  end
+  redis.pcall('PUBLISH', eventsChannel, text)
+  put(1)
+  return position + 2 + count
+end
+local function report(position)
+  local started, calls, throttled = input[position], input[position + 1], input[position + 2]
+  local failed, latencySum = input[position + 3], input[position + 4]
+  local count = input[position + 5]
+  for index = position + 6, position + 5 + count do
+    local bucket = ownOrShared(buckets[input[index]])
+    adaptiveObserve(bucket.adaptive, bucket.limit.adaptive, started, calls, throttled, failed, latencySum)
+    bucket.exists = true
+    bucket.changed = true
+    if bucket.kind == RATE then
+      local rate = bucket.adaptive.value
+      if bucket.limit.penaltyAfter > 0 and bucket.penalty > now then
+        rate = penalised(bucket.limit, rate)
+      end
+      repace(bucket, min(bucket.rate, rate))
+      keepEmpty(bucket)
+      bucket.line = bucket.open
+      bucket.described = false
+      register(bucket)
+    else
+      adaptiveHold(bucket.adaptive, bucket.held)
+      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+      wakeWaiters(bucket)
+    end
+  end
+  put(1)
+  return position + 6 + count
 end
 if coldAt - now > MAX_COLD_AHEAD_US then
   coldAt = now
   redis.call('HSET', KEYS[1], 'coldAt', whole(now))
 end
+local closedAhead = (tonumber(config[5]) or 0) - now
+if closedAhead > MAX_CLOCK_STEP_US then
+  closedUntil = movedBy(closedUntil, closedAhead)
+  redis.call('HSET', KEYS[1], 'closed', whole(closedUntil), 'closedAt', whole(now))
+end
+local operations = {
+  setTerms, acquire, force, cancel, peek, atMost, settle, release, renew, leave, pause, resume, report, setHolder,
+}
 local position = loadBuckets(3)
 local length = #input
 put(now)
 while position <= length do
-  local operation = input[position]
-  if operation == 1 then
-    position = setTerms(position + 1)
-  elseif operation == 2 then
-    position = acquire(position + 1)
-  elseif operation == 3 then
-    position = force(position + 1)
-  elseif operation == 4 then
-    position = cancel(position + 1)
-  else
-    position = peek(position + 1)
-  end
+  position = operations[input[position]](position + 1)
 end
 saveBuckets()
 return { 0, table.concat(reply, ' ') }
 `,
 };
 
-export const registerScript: Script = {
-  name: 'register',
-  sha1: 'c77b36eb5d66589f440b5247abd765a16119f2fc',
+export const findDeferralScript: Script = {
+  name: 'find-deferral',
+  sha1: '7ed59c4743a4108c0cbee937d8de6e26576ce4bc',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -372,56 +2045,570 @@ end
 local function expireAfterMs(key, ms)
   redis.call('PEXPIRE', key, whole(ms))
 end
-local key, limits = KEYS[1], ARGV[1]
-local knownVersion, knownCreated = tonumber(ARGV[2]), tonumber(ARGV[3])
-local startsEmpty, promised = ARGV[4] == '1', tonumber(ARGV[5])
+local function entryOf(job)
+  local text = redis.call('HGET', KEYS[1], job)
+  if text then
+    local count, attempt, delay = string.match(text, '^(%d+) (%d+) (%d+)$')
+    return tonumber(count), tonumber(attempt), tonumber(delay)
+  end
+end
+local function sinceOf(job)
+  return tonumber(redis.call('ZSCORE', KEYS[2], job))
+end
+local function deferral(count, since, now)
+  return { whole(count), whole(since), whole(math.max(0, now - since)) }
+end
+local function store(job, count, attempt, since, slot, delay)
+  redis.call('HSET', KEYS[1], job, whole(count) .. ' ' .. whole(attempt) .. ' ' .. whole(delay))
+  redis.call('ZADD', KEYS[2], whole(since), job)
+  redis.call('ZADD', KEYS[3], whole(slot), job)
+end
+local function drop(job)
+  redis.call('HDEL', KEYS[1], job)
+  redis.call('ZREM', KEYS[2], job)
+  redis.call('ZREM', KEYS[3], job)
+end
+local now = nowUs()
+local count, attempt = entryOf(ARGV[1])
+if count and attempt == tonumber(ARGV[2]) then
+  return deferral(count, sinceOf(ARGV[1]) or now, now)
+end
+return {}
+`,
+};
+
+export const forgetDeferralScript: Script = {
+  name: 'forget-deferral',
+  sha1: '58d0a20a465a41d330edd623c062cbfd20982709',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local function entryOf(job)
+  local text = redis.call('HGET', KEYS[1], job)
+  if text then
+    local count, attempt, delay = string.match(text, '^(%d+) (%d+) (%d+)$')
+    return tonumber(count), tonumber(attempt), tonumber(delay)
+  end
+end
+local function sinceOf(job)
+  return tonumber(redis.call('ZSCORE', KEYS[2], job))
+end
+local function deferral(count, since, now)
+  return { whole(count), whole(since), whole(math.max(0, now - since)) }
+end
+local function store(job, count, attempt, since, slot, delay)
+  redis.call('HSET', KEYS[1], job, whole(count) .. ' ' .. whole(attempt) .. ' ' .. whole(delay))
+  redis.call('ZADD', KEYS[2], whole(since), job)
+  redis.call('ZADD', KEYS[3], whole(slot), job)
+end
+local function drop(job)
+  redis.call('HDEL', KEYS[1], job)
+  redis.call('ZREM', KEYS[2], job)
+  redis.call('ZREM', KEYS[3], job)
+end
+local now = nowUs()
+local count = entryOf(ARGV[1])
+if not count then
+  return {}
+end
+local since = sinceOf(ARGV[1]) or now
+drop(ARGV[1])
+return deferral(count, since, now)
+`,
+};
+
+export const historyScript: Script = {
+  name: 'history',
+  sha1: 'a68f797ffcb392914c0f6fafeaed61f3b3b4f668',
+  source: `return redis.call('LRANGE', KEYS[1], 0, -1)
+`,
+};
+
+export const listDeferralsScript: Script = {
+  name: 'list-deferrals',
+  sha1: '5cdae642ae76c988610917907ae3c0cb01c01edc',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function entryOf(job)
+  local text = redis.call('HGET', KEYS[1], job)
+  if text then
+    local count, attempt, delay = string.match(text, '^(%d+) (%d+) (%d+)$')
+    return tonumber(count), tonumber(attempt), tonumber(delay)
+  end
+end
+local function sinceOf(job)
+  return tonumber(redis.call('ZSCORE', KEYS[2], job))
+end
+local function deferral(count, since, now)
+  return { whole(count), whole(since), whole(math.max(0, now - since)) }
+end
+local function store(job, count, attempt, since, slot, delay)
+  redis.call('HSET', KEYS[1], job, whole(count) .. ' ' .. whole(attempt) .. ' ' .. whole(delay))
+  redis.call('ZADD', KEYS[2], whole(since), job)
+  redis.call('ZADD', KEYS[3], whole(slot), job)
+end
+local function drop(job)
+  redis.call('HDEL', KEYS[1], job)
+  redis.call('ZREM', KEYS[2], job)
+  redis.call('ZREM', KEYS[3], job)
+end
+local from = '(' .. ARGV[1]
+local page = redis.call('ZRANGEBYSCORE', KEYS[3], from, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+if #page > 0 then
+  page = redis.call('ZRANGEBYSCORE', KEYS[3], from, page[#page], 'WITHSCORES')
+end
+local listed = {}
+for index = 1, #page, 2 do
+  local count, attempt, delay = entryOf(page[index])
+  if count then
+    listed[#listed + 1] = page[index]
+    listed[#listed + 1] = whole(tonumber(page[index + 1]))
+    listed[#listed + 1] = whole(delay)
+    listed[#listed + 1] = whole(attempt)
+  end
+end
+return listed
+`,
+};
+
+export const moveDeferralsScript: Script = {
+  name: 'move-deferrals',
+  sha1: '55b57342a564a578a70ed06ad3e7f7d0118d8f75',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local function entryOf(job)
+  local text = redis.call('HGET', KEYS[1], job)
+  if text then
+    local count, attempt, delay = string.match(text, '^(%d+) (%d+) (%d+)$')
+    return tonumber(count), tonumber(attempt), tonumber(delay)
+  end
+end
+local function sinceOf(job)
+  return tonumber(redis.call('ZSCORE', KEYS[2], job))
+end
+local function deferral(count, since, now)
+  return { whole(count), whole(since), whole(math.max(0, now - since)) }
+end
+local function store(job, count, attempt, since, slot, delay)
+  redis.call('HSET', KEYS[1], job, whole(count) .. ' ' .. whole(attempt) .. ' ' .. whole(delay))
+  redis.call('ZADD', KEYS[2], whole(since), job)
+  redis.call('ZADD', KEYS[3], whole(slot), job)
+end
+local function drop(job)
+  redis.call('HDEL', KEYS[1], job)
+  redis.call('ZREM', KEYS[2], job)
+  redis.call('ZREM', KEYS[3], job)
+end
+local KEPT_US = 86400000000
+local function expireAfterSlots(now)
+  local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
+  if last[2] then
+    local ms = math.ceil((math.max(0, tonumber(last[2]) - now) + KEPT_US) / 1000)
+    for key = 1, 3 do
+      expireAfterMs(KEYS[key], ms)
+    end
+  end
+end
+local function dropLost(now)
+  local lost = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', whole(now - KEPT_US), 'LIMIT', 0, 10)
+  for index = 1, #lost do
+    drop(lost[index])
+  end
+end
+local now = nowUs()
+local moved = 0
+for index = 2, 2 * tonumber(ARGV[1]), 2 do
+  local job, delay = ARGV[index], tonumber(ARGV[index + 1])
+  local count, attempt = entryOf(job)
+  if count then
+    store(job, count, attempt, sinceOf(job) or now, now + delay * 1000, delay)
+    moved = moved + 1
+  end
+end
+expireAfterSlots(now)
+return whole(moved)
+`,
+};
+
+export const noteDeferralScript: Script = {
+  name: 'note-deferral',
+  sha1: 'f2f6103efd2a2b5ae249471c6021954a64ee2344',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local function entryOf(job)
+  local text = redis.call('HGET', KEYS[1], job)
+  if text then
+    local count, attempt, delay = string.match(text, '^(%d+) (%d+) (%d+)$')
+    return tonumber(count), tonumber(attempt), tonumber(delay)
+  end
+end
+local function sinceOf(job)
+  return tonumber(redis.call('ZSCORE', KEYS[2], job))
+end
+local function deferral(count, since, now)
+  return { whole(count), whole(since), whole(math.max(0, now - since)) }
+end
+local function store(job, count, attempt, since, slot, delay)
+  redis.call('HSET', KEYS[1], job, whole(count) .. ' ' .. whole(attempt) .. ' ' .. whole(delay))
+  redis.call('ZADD', KEYS[2], whole(since), job)
+  redis.call('ZADD', KEYS[3], whole(slot), job)
+end
+local function drop(job)
+  redis.call('HDEL', KEYS[1], job)
+  redis.call('ZREM', KEYS[2], job)
+  redis.call('ZREM', KEYS[3], job)
+end
+local KEPT_US = 86400000000
+local function expireAfterSlots(now)
+  local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
+  if last[2] then
+    local ms = math.ceil((math.max(0, tonumber(last[2]) - now) + KEPT_US) / 1000)
+    for key = 1, 3 do
+      expireAfterMs(KEYS[key], ms)
+    end
+  end
+end
+local function dropLost(now)
+  local lost = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', whole(now - KEPT_US), 'LIMIT', 0, 10)
+  for index = 1, #lost do
+    drop(lost[index])
+  end
+end
+local job, delay, attempt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local fresh, count, since = ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6])
+local now = nowUs()
+dropLost(now)
+if count == 0 then
+  since = now
+  local stored, storedAttempt = entryOf(job)
+  if stored and not fresh and storedAttempt == attempt then
+    count, since = stored, sinceOf(job) or now
+  end
+end
+count = count + 1
+store(job, count, attempt, since, now + delay * 1000, delay)
+expireAfterSlots(now)
+return deferral(count, since, now)
+`,
+};
+
+export const oldestDeferralScript: Script = {
+  name: 'oldest-deferral',
+  sha1: 'ec815acae2f088c3a9aec46726743fd68d3eadd7',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local now = nowUs()
+local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if not first[1] then
+  return { whole(0) }
+end
+return { whole(redis.call('ZCARD', KEYS[2])), whole(math.max(0, now - tonumber(first[2]))), first[1] }
+`,
+};
+
+export const pauseScript: Script = {
+  name: 'pause',
+  sha1: '90acf64dcc0e6bc82ce3c97042a839f0e6ab1353',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local key, forUs, channel, text = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local now = nowUs()
+local MAX_AHEAD_US, MAX_CLOCK_STEP_US = 315360000000000, 1000000
+local stored = redis.call('HMGET', key, 'closed', 'closedAt')
+local closed = tonumber(stored[1]) or 0
+local step = (tonumber(stored[2]) or 0) - now
+if closed > 0 and step > MAX_CLOCK_STEP_US then
+  closed = math.max(0, closed - step)
+end
+local untilUs = forUs > 0 and now + math.min(forUs, MAX_AHEAD_US) or now
+if (forUs > 0 and untilUs <= closed) or (forUs == 0 and closed <= now) then
+  return 0
+end
+redis.call('HSET', key, 'closed', whole(untilUs), 'closedAt', whole(now))
+if forUs == 0 then
+  redis.call('HINCRBY', key, 'version', 1)
+end
+redis.pcall('PUBLISH', channel, text)
+return 1
+`,
+};
+
+export const registerScript: Script = {
+  name: 'register',
+  sha1: 'd0050dc8eeadd32b1dd3fbe379d7e6858031a261',
+  source: `local function whole(number)
+  return string.format('%.0f', number)
+end
+local reply, replied = {}, 0
+local texts = { [0] = '0', [1] = '1' }
+local lastNumber, lastText = 0, '0'
+local function put(number)
+  replied = replied + 1
+  local text = texts[number]
+  if not text then
+    if number == lastNumber then
+      text = lastText
+    else
+      text = whole(number)
+      lastNumber, lastText = number, text
+      if number < 100 then
+        texts[number] = text
+      end
+    end
+  end
+  reply[replied] = text
+end
+local function nowUs()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function expireAfterMs(key, ms)
+  redis.call('PEXPIRE', key, whole(ms))
+end
+local MAX_HISTORY = 100
+local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy' }
+local config = {}
+for index, text in ipairs(redis.call('HMGET', KEYS[1], unpack(FIELDS))) do
+  config[FIELDS[index]] = text
+end
+config.version, config.created = tonumber(config.version), tonumber(config.created)
+config.coldAt, config.revision = tonumber(config.coldAt) or 0, tonumber(config.revision) or 0
+local isThere = config.version and config.created and config.limits
+local function stamp()
+  return isThere and whole(config.version) .. ' ' .. whole(config.created) or ''
+end
+local function replyAs(outcome)
+  return {
+    outcome, whole(config.version), whole(config.created), config.limits, config.operator or '', whole(config.revision),
+    config.updatedBy or '',
+  }
+end
+local function forgetCold(now, fillingUs)
+  if config.coldAt > 0 and fillingUs and config.coldAt + fillingUs <= now then
+    config.coldAt = 0
+  end
+end
+local function write(now, change, who, channel)
+  config.version = config.version + 1
+  redis.call(
+    'HSET', KEYS[1], 'version', whole(config.version), 'created', whole(config.created),
+    'coldAt', whole(config.coldAt), 'updatedAt', whole(now), 'updatedBy', who,
+    'revision', whole(config.revision), 'limits', config.limits
+  )
+  if config.operator then
+    redis.call('HSET', KEYS[1], 'operator', config.operator)
+  end
+  config.updatedBy = who
+  if change then
+    local entry = '{"version":' .. whole(config.version) .. ',"atUs":' .. whole(now) .. ',' .. string.sub(change, 2)
+    redis.call('LPUSH', KEYS[2], entry)
+    redis.call('LTRIM', KEYS[2], 0, MAX_HISTORY - 1)
+  end
+  redis.pcall('PUBLISH', channel, 'config ' .. whole(config.version))
+end
+local limits, operator, revision = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local knownVersion, knownCreated = tonumber(ARGV[4]), tonumber(ARGV[5])
+local startsEmpty, promised = ARGV[6] == '1', tonumber(ARGV[7])
+local seen, fillingUs, who, change, channel = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12]
 local now = nowUs()
 local HELD_BY_OTHERS_US, MAX_COLD_AHEAD_US = 1000000, 60000000
-local stored = redis.call('HMGET', key, 'version', 'created', 'coldAt', 'limits')
-local version, created = tonumber(stored[1]), tonumber(stored[2])
-local coldAt = tonumber(stored[3]) or 0
 local function coldAfterLoss(writtenAt)
   return math.min(math.max(writtenAt + HELD_BY_OTHERS_US, promised), now + MAX_COLD_AHEAD_US)
 end
-local function write(text)
-  redis.call(
-    'HSET', key, 'version', whole(version), 'created', whole(created), 'coldAt', whole(coldAt),
-    'updatedAt', whole(now), 'limits', text
-  )
-  return { whole(version), whole(created), text }
-end
-local function filled(text)
-  local readable, known = pcall(cjson.decode, text)
-  if not readable or type(known) ~= 'table' then
-    return false
-  end
-  for _, limit in ipairs(known) do
-    local of = type(limit) == 'table' and limit or {}
-    local burst, unit, rate = tonumber(of.burst), tonumber(of.periodUs), tonumber(of.rate)
-    if not (burst and unit and rate) or coldAt + math.ceil(burst * unit / rate) > now then
-      return false
-    end
-  end
-  return true
-end
-if not (version and created and stored[4]) then
-  version, created = knownVersion + 1, now
-  coldAt = knownCreated > 0 and coldAfterLoss(now) or startsEmpty and now or 0
-  return write(limits)
+if not isThere then
+  local lost = knownCreated > 0
+  redis.call('HDEL', KEYS[1], 'operator')
+  config = {
+    version = knownVersion, created = now, limits = limits, revision = revision,
+    operator = operator ~= '' and operator or nil,
+    coldAt = lost and coldAfterLoss(now) or startsEmpty and now or 0,
+  }
+  write(now, lost and change, who, channel)
+  return replyAs('0')
 end
 if knownCreated == 0 then
-  if stored[4] == limits then
-    return { whole(version), whole(created), limits }
+  if revision < config.revision or (revision == config.revision and limits == config.limits) then
+    return replyAs('0')
   end
-  version = version + 1
-  if coldAt > 0 and filled(stored[4]) then
-    coldAt = 0
+  if seen ~= stamp() then
+    return replyAs('1')
   end
-  return write(limits)
+  forgetCold(now, fillingUs)
+  config.limits, config.revision = limits, revision
+  write(now, change, who, channel)
+  return replyAs('0')
 end
-if knownCreated ~= created and coldAt < coldAfterLoss(created) then
-  redis.call('HSET', key, 'coldAt', whole(coldAfterLoss(created)))
+if knownCreated ~= config.created then
+  if config.coldAt < coldAfterLoss(config.created) then
+    config.coldAt = coldAfterLoss(config.created)
+    redis.call('HSET', KEYS[1], 'coldAt', whole(config.coldAt))
+  end
+  local putsBackOperator = operator ~= '' and not config.operator
+  if knownVersion >= config.version and (putsBackOperator or revision > config.revision) then
+    if putsBackOperator then
+      config.operator = operator
+    end
+    if revision > config.revision then
+      config.limits, config.revision = limits, revision
+    end
+    config.version = math.max(config.version, knownVersion)
+    write(now, change, who, channel)
+  end
 end
-return { whole(version), whole(created), stored[4] }
+return replyAs('0')
 `,
 };

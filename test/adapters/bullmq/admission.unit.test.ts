@@ -2,6 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { Job, Worker } from 'bullmq';
 import { describe, expect, test, vi } from 'vitest';
 import { Admission } from '../../../src/adapters/bullmq/admission.ts';
+import { DeferralRecord } from '../../../src/adapters/bullmq/deferral-record.ts';
+import { Deferring } from '../../../src/adapters/bullmq/deferring.ts';
 import { Feed } from '../../../src/adapters/bullmq/feed.ts';
 import { Fetching } from '../../../src/adapters/bullmq/fetching.ts';
 import { Governing } from '../../../src/adapters/bullmq/governing.ts';
@@ -9,7 +11,8 @@ import { type GovernOptions, parseGovernOptions } from '../../../src/adapters/bu
 import { reachOf } from '../../../src/adapters/bullmq/reach.ts';
 import { Refused } from '../../../src/adapters/bullmq/refused.ts';
 import { newCounters } from '../../../src/adapters/bullmq/state.ts';
-import { type LimitsOptions, perHour, perSecond } from '../../../src/core/limit.ts';
+import type { LimitsOptions } from '../../../src/core/limit.ts';
+import { perHour, perSecond } from '../../../src/core/rate-limit.ts';
 import { memoryGovernor } from '../../../src/testing/memory-governor.ts';
 
 /** A worker whose loop ends at each pause and begins anew at each resume, as BullMQ's does when it has no jobs. */
@@ -59,7 +62,9 @@ function admissionOf(limits: LimitsOptions, options: Omit<GovernOptions, 'govern
   const govern = parseGovernOptions<Job>({ governor, ...options });
   const feed = new Feed(concurrency, govern.maxHoldMs);
   const counters = newCounters();
-  const admission = new Admission(govern, feed, new Refused(govern, clock), counters);
+  const record = new DeferralRecord<Job>(governor.deferrals, () => {});
+  const deferring = new Deferring(govern, record, counters);
+  const admission = new Admission(govern, feed, new Refused(govern), deferring, counters);
   const worker = new IdleWorker(concurrency) as unknown as Worker;
   const fetching = new Fetching(worker, feed, clock, govern.maxHoldMs, async () => 3_600_000);
   admission.attach(worker, fetching);
@@ -75,7 +80,16 @@ function admissionOf(limits: LimitsOptions, options: Omit<GovernOptions, 'govern
     const keys = key === undefined ? undefined : { shop: key };
     const reach = reachOf(await governor.limits(), 1);
     feed.arrived();
-    const asked = admission.ask({ job, token: 't', signal: undefined, cost: 1, keys, reach, arrival });
+    const asked = admission.ask({
+      job,
+      token: 't',
+      signal: undefined,
+      cost: 1,
+      keys,
+      priority: 'normal',
+      reach,
+      arrival,
+    });
     const ended = asked.then(String, (error: Error) => error.name);
     await clock.advance(50);
     feed.left();

@@ -5,7 +5,7 @@ import type { GoverningState } from '../../../src/adapters/bullmq/index.ts';
 import { type GovernOptions, parseGovernOptions } from '../../../src/adapters/bullmq/options.ts';
 import type { Clock } from '../../../src/core/clock.ts';
 import { Governor } from '../../../src/core/governor.ts';
-import { type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limit.ts';
+import { type LimitsOptions, parseLimits } from '../../../src/core/limit.ts';
 import type { Keys } from '../../../src/core/request.ts';
 import { MemoryStore } from '../../../src/store/memory/memory-store.ts';
 
@@ -330,20 +330,22 @@ export class Fleet {
   readonly governor: Governor;
   /** The most jobs any worker had at a time, and the least and most concurrency it was set to. */
   readonly seen = { inside: 0, leastConcurrency: Number.POSITIVE_INFINITY, mostConcurrency: 0, negative: 0 };
-  readonly #config: { name: string; limits: Limits; coldStart: 'full' };
+  readonly #store: MemoryStore;
   readonly #governings: Governing<Job>[] = [];
 
   constructor({ workers, concurrency, limits, maxHoldMs, backlog }: FleetOptions) {
     this.queue = new SimQueue(this.clock, backlog);
-    this.#config = { name: 'simulated', limits: parseLimits(limits), coldStart: 'full' };
+    const code = parseLimits(limits);
+    this.#store = new MemoryStore({ name: 'simulated', limits: code, coldStart: 'full' }, this.clock);
     this.governor = new Governor({
       name: 'simulated',
-      store: remote(new MemoryStore(this.#config, this.clock), this.clock),
+      store: remote(this.#store, this.clock),
       clock: this.clock,
       maxWaiters: 10_000,
       graceMs: 100,
+      instance: 'simulated',
     });
-    const keyed = this.#config.limits.some(({ by }) => by !== null);
+    const keyed = code.some(({ by }) => by !== null);
     for (let number = 0; number < workers; number++) this.#addWorker(concurrency, maxHoldMs, keyed);
   }
 
@@ -360,9 +362,9 @@ export class Fleet {
     return this.clock.run(ms);
   }
 
-  /** The limits from now on, as a change of the configuration makes them. */
+  /** The limits from now on. */
   setLimits(limits: LimitsOptions): void {
-    this.#config.limits = parseLimits(limits);
+    void this.#store.configure({ limits: parseLimits(limits) }, 'the simulator');
   }
 
   /** What the fleet did while `ms` passed. `startsPerJob` counts fetches: those that ended in a refusal too. */

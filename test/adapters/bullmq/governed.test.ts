@@ -84,6 +84,32 @@ describe.concurrent('governed()', () => {
     expect(await countsOf(queue)).toEqual({});
   });
 
+  test('an attempt to attach that fails does not use it up', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(1_000) });
+    const processor = governed(governor, bench.recorded());
+    // A worker of a BullMQ that is too old, as far as attach() is concerned.
+    const old = {
+      name: queue.name,
+      concurrency: 1,
+      pause() {},
+      resume() {},
+      on() {},
+      isRunning() {},
+      isPaused() {},
+      run() {},
+    };
+    expect(() => processor.attach(undefined as never)).toThrow(/worker: expected/);
+    expect(() => processor.attach(old as never)).toThrow(/no settable Worker#concurrency/);
+    const worker = new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1 });
+    processor.attach(worker);
+    bench.watch(worker);
+    await addJobs(queue, 3);
+    await untilCompleted(queue, 3);
+    expect(await processor.deferred()).toEqual({ count: 0, oldestMs: 0 });
+  });
+
   test('may be attached to a worker that runs already', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();

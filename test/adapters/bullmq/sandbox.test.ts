@@ -37,6 +37,25 @@ describe.concurrent('a sandboxed processor', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeGreaterThanOrEqual(500);
   });
 
+  test('may throw Throttled: its job goes back without an attempt', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(1_000) });
+    const worker = new GovernedWorker(queue.name, file, {
+      connection: bench.connection,
+      drainDelay: 1,
+      govern: { governor },
+    });
+    bench.watch(worker);
+    await queue.add('job', { throttles: true });
+    await untilCompleted(queue, 1);
+    const [job] = await queue.getCompleted();
+    expect(job!.attemptsMade).toBe(1);
+    expect(job!.attemptsStarted).toBe(2);
+    expect(worker.governing).toMatchObject({ throttled: 1, deferrals: 1 });
+    expect(bench.failed).toEqual([]);
+  });
+
   test('is not handed a job that is refused', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();

@@ -158,6 +158,8 @@ describe.concurrent('what the user sees of a governed worker', () => {
       dropped: 0,
       failed: 0,
       bypassed: 0,
+      deferralLimited: 0,
+      throttled: 0,
     });
     expect(await countsOf(queue)).toEqual({ active: 3, delayed: 2 });
     release();

@@ -1,21 +1,12 @@
-import {
-  acquire,
-  cancel,
-  force,
-  peek,
-  type Receipt,
-  type Terms,
-  type Verdict,
-} from '../../../src/core/decide.ts';
+import { acquire, force, peek } from '../../../src/core/decide.ts';
 import type { Bucket } from '../../../src/core/gcra.ts';
-import {
-  type LimitOptions,
-  type Limits,
-  type LimitsOptions,
-  parseLimits,
-  type RateLimit,
-} from '../../../src/core/limit.ts';
+import { cancel } from '../../../src/core/give-back.ts';
+import { type LimitOptions, type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limit.ts';
+import type { Moment } from '../../../src/core/moment.ts';
+import type { RateLimit } from '../../../src/core/rate-limit.ts';
 import { type Cost, type Keys, legsOf } from '../../../src/core/request.ts';
+import type { Buckets } from '../../../src/core/states.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
 
 /** A second, in microseconds. Times in these tests are microseconds from the desk's own zero unless their name says else. */
 export const S = 1_000_000;
@@ -23,7 +14,26 @@ export const S = 1_000_000;
 /** So that no time of a test is 0 on the store's clock, where 0 stands for "none". */
 export const ZERO_US = 1_700_000_000_000_000;
 
-export const limitOf = (options: LimitOptions): RateLimit => parseLimits({ calls: options })[0]!;
+/** A rate limit by the name `calls`. */
+export const limitOf = (options: LimitOptions): RateLimit => rateLimits({ calls: options })[0]!;
+
+export function rateLimits(options: LimitsOptions): readonly RateLimit[] {
+  return parseLimits(options).map((limit) => {
+    if (limit.kind !== 'rate') throw new Error(`${limit.name} is no rate limit`);
+    return limit;
+  });
+}
+
+/** A moment at which nothing is known but the time. */
+export const momentAt = (nowUs: number, coldAtUs = 0, version = 1): Moment => ({
+  nowUs,
+  coldAtUs,
+  closedUs: 0,
+  version,
+});
+
+export const NOBODY = { holder: '' };
+export const noWake = (): void => {};
 
 export interface Asking extends Partial<Terms> {
   readonly cost?: Cost;
@@ -32,7 +42,8 @@ export interface Asking extends Partial<Terms> {
 
 /** The decisions of one governor on a clock given with each call, and nothing else: no store, no waiting. */
 export class Desk {
-  readonly buckets = new Map<string, Bucket>();
+  /** All limits of these tests are rates. */
+  readonly buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
   readonly limits: Limits;
   readonly #coldAtUs: number;
 
@@ -49,13 +60,16 @@ export class Desk {
       slots: 'keyed',
       returning: false,
       patienceUs: 1_000_000,
+      priority: 1,
+      queue: false,
     } as const;
     return acquire(
       this.buckets,
       legsOf(this.limits, cost, keys),
+      NOBODY,
       { ...all, ...terms },
-      ZERO_US + atUs,
-      this.#coldAtUs,
+      this.#at(atUs),
+      noWake,
     );
   }
 
@@ -79,20 +93,24 @@ export class Desk {
   }
 
   cancel(atUs: number, receipt: Receipt): boolean {
-    return cancel(this.buckets, receipt, ZERO_US + atUs);
+    return cancel(this.buckets, receipt, this.#at(atUs));
   }
 
   force(atUs: number, { cost = 1, keys }: Asking = {}): boolean {
-    return force(this.buckets, legsOf(this.limits, cost, keys), ZERO_US + atUs, this.#coldAtUs);
+    return force(this.buckets, legsOf(this.limits, cost, keys), '', this.#at(atUs)) !== null;
   }
 
   peek(atUs: number, { cost = 1, keys }: Asking = {}) {
-    return peek(this.buckets, legsOf(this.limits, cost, keys), ZERO_US + atUs, this.#coldAtUs);
+    return peek(this.buckets, legsOf(this.limits, cost, keys), 1, this.#at(atUs));
   }
 
   /** When the line of a bucket ends; undefined if there is none. */
   lineEnd(bucket: string): number | undefined {
     const lineUs = this.buckets.get(bucket)?.lineUs ?? 0;
     return lineUs === 0 ? undefined : lineUs - ZERO_US;
+  }
+
+  #at(atUs: number): Moment {
+    return momentAt(ZERO_US + atUs, this.#coldAtUs);
   }
 }

@@ -1,15 +1,14 @@
 import fc from 'fast-check';
-import { acquire, cancel, force, type Receipt, type Terms, type Verdict } from '../../../src/core/decide.ts';
-import { type Bucket, fullAtUs, MAX_CLOCK_STEP_US } from '../../../src/core/gcra.ts';
-import {
-  type Limits,
-  MAX_CAPACITY_UNITS,
-  MAX_DEBT_UNITS,
-  parseLimits,
-  type RateLimit,
-} from '../../../src/core/limit.ts';
+import { acquire, force } from '../../../src/core/decide.ts';
+import { type Bucket, fullAtUs } from '../../../src/core/gcra.ts';
+import { cancel } from '../../../src/core/give-back.ts';
 import { LINE_GRACE_US } from '../../../src/core/line.ts';
-import { type Leg, legsOf } from '../../../src/core/request.ts';
+import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/moment.ts';
+import { MAX_CAPACITY_UNITS, MAX_DEBT_UNITS, type RateLimit } from '../../../src/core/rate-limit.ts';
+import { legsOf, type RateLeg } from '../../../src/core/request.ts';
+import type { Buckets } from '../../../src/core/states.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import { momentAt, NOBODY, noWake, rateLimits } from './desk.ts';
 
 /** Random histories of a governor: what is drawn, and what it means. Shared by the properties in this folder. */
 
@@ -64,14 +63,14 @@ const limitOptions = fc
   .record({ rate, periodMs, burst, by: fc.constantFrom(undefined, undefined, 'shop', 'user') })
   .map(({ burst, by, ...speed }) => {
     // The largest bucket that is exact at this speed, as validation has it; bursts above it are cut to it.
-    const { periodUs } = parseLimits({ probe: { ...speed, burst: 1 } })[0]!;
+    const { periodUs } = rateLimits({ probe: { ...speed, burst: 1 } })[0]!;
     const size = Math.min(burst, Math.floor(MAX_CAPACITY_UNITS / periodUs));
     return by === undefined ? { ...speed, burst: size } : { ...speed, burst: size, by };
   });
 
-export const limits: fc.Arbitrary<Limits> = fc
+export const limits: fc.Arbitrary<readonly RateLimit[]> = fc
   .array(limitOptions, { minLength: 1, maxLength: 3 })
-  .map((several) => parseLimits(Object.fromEntries(several.map((limit, index) => [`limit${index}`, limit]))));
+  .map((several) => rateLimits(Object.fromEntries(several.map((limit, index) => [`limit${index}`, limit]))));
 
 /**
  * A limit by the name `calls` of which a hundred grants stay within what a bucket can owe: 100 × 12 tokens of at most 10^12
@@ -79,7 +78,7 @@ export const limits: fc.Arbitrary<Limits> = fc
  */
 export const smallLimit: fc.Arbitrary<RateLimit> = limitOptions
   .map(({ rate, periodMs, burst }) => ({ calls: { rate, periodMs, burst: Math.min(12, burst) } }))
-  .map((options) => parseLimits(options)[0]!)
+  .map((options) => rateLimits(options)[0]!)
   .filter(({ periodUs }) => periodUs <= 1e12);
 
 const move = (moves: readonly Move['by'][]): fc.Arbitrary<Move> =>
@@ -146,6 +145,8 @@ export interface Entry {
   refunded: boolean;
   /** It was still to start when the limits were changed. */
   promised: boolean;
+  /** It was to start so long after a change of the limits that it counts no longer. */
+  recalled: boolean;
 }
 
 interface OpenGrant {
@@ -162,7 +163,7 @@ interface OpenGrant {
  * store's own, repeated, microseconds instead would measure the broken clock: the same span of real time has two sets of them.
  */
 export class History {
-  readonly buckets = new Map<string, Bucket>();
+  readonly buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
   readonly entries = new Map<string, Entry[]>();
   nowUs = EPOCH_US;
   grants = 0;
@@ -172,11 +173,12 @@ export class History {
   #latestUs = EPOCH_US;
   #corrections = 0;
   #lastWaitUs = 0;
+  #version = 1;
   /** Grants that may still be cancelled, oldest first. */
   #open: OpenGrant[] = [];
 
   constructor(
-    private limits: Limits,
+    private limits: readonly RateLimit[],
     private readonly mayCorrect = false,
   ) {}
 
@@ -202,17 +204,21 @@ export class History {
     return (this.entries.get(bucket) ?? []).filter((entry) => !entry.refunded);
   }
 
-  /** Puts other limits in force, as from now. Grants of before keep their starts and are not cancelled. */
-  change(limits: Limits): void {
+  /** Puts other limits in force, as from now. Grants of before keep their starts or are recalled, and are not cancelled. */
+  change(limits: readonly RateLimit[]): void {
     this.limits = limits;
+    this.#version += 1;
     this.#open = [];
-    for (const entry of [...this.entries.values()].flat()) entry.promised ||= entry.atUs > this.nowUs;
+    for (const entry of [...this.entries.values()].flat()) {
+      entry.promised ||= entry.atUs > this.nowUs;
+      entry.recalled ||= entry.atUs > this.nowUs + RECALL_US;
+    }
   }
 
   #acquire(operation: Operation & { kind: 'acquire' }): void {
     const legs = this.#legs(operation.shop, operation.user, operation.costs);
     const before = new Map([...this.buckets].map(([name, bucket]) => [name, { ...bucket }]));
-    const verdict = acquire(this.buckets, legs, this.#terms(operation), this.nowUs, 0);
+    const verdict = acquire(this.buckets, legs, NOBODY, this.#terms(operation), this.#at, noWake);
     this.#lastWaitUs = verdict.waitUs;
     this.#checkStates();
     if (verdict.granted) this.#book(verdict, legs);
@@ -222,7 +228,7 @@ export class History {
     }
   }
 
-  #book(verdict: Verdict & { granted: true }, legs: readonly Leg[]): void {
+  #book(verdict: Verdict & { granted: true }, legs: readonly RateLeg[]): void {
     this.grants += 1;
     const entries = legs.map(({ limit, bucket, cost }) => {
       const { atUs } = this.buckets.get(bucket)!;
@@ -233,6 +239,7 @@ export class History {
         stretch: this.#corrections,
         refunded: false,
         promised: false,
+        recalled: false,
       };
       const list = this.entries.get(bucket);
       if (list === undefined) this.entries.set(bucket, [entry]);
@@ -247,7 +254,7 @@ export class History {
     const index = newest ? this.#open.length - 1 : pick % this.#open.length;
     const { receipt, entries } = this.#open.splice(index, 1)[0]!;
     const granted = receipt.legs.map(({ leg }) => this.buckets.get(leg.bucket)?.granted);
-    const whole = cancel(this.buckets, receipt, this.nowUs);
+    const whole = cancel(this.buckets, receipt, this.#at);
     this.#checkStates();
     for (const [
       leg,
@@ -267,7 +274,7 @@ export class History {
 
   // What an operator forces is outside the guarantee and not booked; it may only make others wait.
   #force({ shop, user, cost }: Operation & { kind: 'force' }): void {
-    force(this.buckets, this.#legs(shop, user, [cost, cost, cost]), this.nowUs, 0);
+    force(this.buckets, this.#legs(shop, user, [cost, cost, cost]), '', this.#at);
     this.#checkStates();
   }
 
@@ -286,7 +293,7 @@ export class History {
     }
   }
 
-  #legs(shop: number, user: number, draws: readonly number[]): Leg[] {
+  #legs(shop: number, user: number, draws: readonly number[]): RateLeg[] {
     const cost: Record<string, number> = {};
     for (const [index, { name, burst }] of this.limits.entries()) {
       const draw = draws[index % draws.length]!;
@@ -297,7 +304,7 @@ export class History {
     const keys: Record<string, string | undefined> = {};
     if (this.limits.some(({ by }) => by === 'shop')) keys.shop = values[shop];
     if (this.limits.some(({ by }) => by === 'user')) keys.user = values[user];
-    return legsOf(this.limits, cost, keys);
+    return legsOf(this.limits, cost, keys) as RateLeg[];
   }
 
   #terms({ maxWait, slots, returning, patient }: Operation & { kind: 'acquire' }): Terms {
@@ -307,7 +314,13 @@ export class History {
       slots: slots === 'all' ? 'all' : 'keyed',
       returning,
       patienceUs: patient ? 1_000_000 : 0,
+      priority: 1,
+      queue: false,
     };
+  }
+
+  get #at() {
+    return momentAt(this.nowUs, 0, this.#version);
   }
 
   #tokenUs(): number {
@@ -348,17 +361,24 @@ export class History {
   }
 }
 
-/** A refusal charges nothing and gives nothing back: what is owed now is what was owed before, less what drained since. */
+/**
+ * A refusal charges nothing and gives nothing back: what is owed now is what was owed before, less what drained since. After a
+ * change of the limits it may be as much less as was recalled: never less than what can start within a second leaves.
+ */
 function assertNothingCharged(name: string, before: Bucket | undefined, after: Bucket): void {
-  const { debt, atUs, rate, periodUs, granted } = before ?? { ...after, debt: 0, granted: 0 };
+  const { debt, atUs, rate, periodUs, burst, version, granted } = before ?? { ...after, debt: 0, granted: 0 };
   const elapsedUs = Math.max(0, after.atUs - atUs);
   const left = BigInt(debt) - BigInt(elapsedUs) * BigInt(rate);
-  const owed = (left > 0n ? left : 0n) * BigInt(after.periodUs);
+  const owed = left > 0n ? left : 0n;
+  const standing = BigInt(burst) * BigInt(periodUs) + BigInt(rate) * BigInt(RECALL_US);
+  const leastOwed = version !== after.version && standing < owed ? standing : owed;
   // Units are those of the limit at the last write. Into a changed limit's units debt is rounded, upwards by at most two,
   // and cut where it would leave the exact range.
   const converted = rate !== after.rate || periodUs !== after.periodUs;
   if (converted && after.debt === MAX_DEBT_UNITS) return;
-  const over = BigInt(after.debt) * BigInt(periodUs) - owed;
+  const owes = BigInt(after.debt) * BigInt(periodUs);
   const mostOver = converted ? 2n * BigInt(periodUs) : 0n;
-  if (over < 0n || over > mostOver || after.granted !== granted) throw new Error(`a refusal changed ${name}`);
+  const isSame =
+    owes >= leastOwed * BigInt(after.periodUs) && owes <= owed * BigInt(after.periodUs) + mostOver;
+  if (!isSame || after.granted !== granted) throw new Error(`a refusal changed ${name}`);
 }

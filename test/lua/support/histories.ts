@@ -1,7 +1,9 @@
 import fc from 'fast-check';
-import type { Terms } from '../../../src/core/decide.ts';
-import type { LimitsOptions, RateLimitOptions } from '../../../src/core/limit.ts';
+import type { LimitsOptions } from '../../../src/core/limit.ts';
+import type { RateLimitOptions } from '../../../src/core/rate-limit.ts';
 import type { Request } from '../../../src/core/store.ts';
+import type { Terms } from '../../../src/core/verdict.ts';
+import { ask, OR_SLOT } from '../../store/support/terms.ts';
 
 /** One thing that a history does; `back` counts receipts from the newest. */
 export type Step =
@@ -78,6 +80,7 @@ const request: fc.Arbitrary<Request> = fc.record({
     { weight: 2, arbitrary: fc.record({ shop: fc.nat(3), user: fc.nat(3) }) },
   ),
   keys: fc.record({ shop: key, user: key }),
+  holder: fc.constant(''),
 });
 
 const terms: fc.Arbitrary<Terms> = fc.record({
@@ -86,6 +89,8 @@ const terms: fc.Arbitrary<Terms> = fc.record({
   slots: fc.constantFrom('keyed', 'all'),
   returning: fc.boolean(),
   patienceUs: fc.constantFrom(0, 500_000, 1_000_000),
+  priority: fc.constantFrom(0, 1, 2),
+  queue: fc.constant(false),
 });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -119,10 +124,10 @@ export const histories: fc.Arbitrary<History> = fc.record({
   batches: fc.array(batch, { minLength: 4, maxLength: 16, size: 'max' }),
 });
 
-const now = { maxWaitUs: 0, maxSlotUs: 60_000_000, slots: 'all', returning: false, patienceUs: 0 } as const;
+const now: Terms = { ...OR_SLOT, slots: 'all' };
 const acquire = (cost: Request['cost']): Step => ({
   do: 'acquire',
-  request: { cost, keys: undefined },
+  request: ask(cost),
   terms: now,
 });
 const [shopOnly, allOnly] = [acquire({ shop: 1, all: 0 }), acquire({ shop: 0, all: 1 })];

@@ -1,24 +1,22 @@
-import {
-  acquire,
-  cancel,
-  force,
-  peek,
-  type Receipt,
-  type Sight,
-  type Terms,
-  underLimits,
-  type Verdict,
-} from '../../../src/core/decide.ts';
+import { changesInWords, fillingUs } from '../../../src/core/configuration.ts';
+import { acquire, force, peek, type Sight } from '../../../src/core/decide.ts';
 import { type Bucket, MAX_COLD_AHEAD_US } from '../../../src/core/gcra.ts';
+import { cancel } from '../../../src/core/give-back.ts';
 import type { Limits } from '../../../src/core/limit.ts';
+import type { Moment } from '../../../src/core/moment.ts';
 import { legsOf } from '../../../src/core/request.ts';
+import type { Buckets } from '../../../src/core/states.ts';
 import type { Request } from '../../../src/core/store.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import { momentAt, noWake } from '../../core/support/desk.ts';
 
 /** What src/core makes of a history: the oracle for the Lua scripts. */
 export class Model {
-  readonly buckets = new Map<string, Bucket>();
+  /** All limits of these histories are rates. */
+  readonly buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
   #limits: Limits;
   #coldAtUs: number;
+  #version = 1;
 
   constructor(limits: Limits, coldAtUs: number) {
     this.#limits = limits;
@@ -26,20 +24,19 @@ export class Model {
   }
 
   acquire(request: Request, terms: Terms, nowUs: number): Verdict {
-    return acquire(this.buckets, this.#legs(request), terms, nowUs, this.#coldAtUs);
+    return acquire(this.buckets, this.#legs(request), request, terms, this.#at(nowUs), noWake);
   }
 
-  force(request: Request, nowUs: number): boolean {
-    return force(this.buckets, this.#legs(request), nowUs, this.#coldAtUs);
+  force(request: Request, nowUs: number): Receipt | null {
+    return force(this.buckets, this.#legs(request), request.holder, this.#at(nowUs));
   }
 
   cancel(receipt: Receipt, nowUs: number): boolean {
-    const current = underLimits(receipt, this.#limits);
-    return cancel(this.buckets, current, nowUs) && current.legs.length === receipt.legs.length;
+    return cancel(this.buckets, receipt, this.#at(nowUs));
   }
 
-  peek(request: Request, nowUs: number): Sight[] {
-    return peek(this.buckets, this.#legs(request), nowUs, this.#coldAtUs);
+  peek(request: Request, priority: Terms['priority'], nowUs: number): Sight[] {
+    return peek(this.buckets, this.#legs(request), priority, this.#at(nowUs));
   }
 
   /** A call comes in. A time that a wrong clock wrote is put right with the clock. */
@@ -49,10 +46,14 @@ export class Model {
 
   /** A process with other limits starts. Slower limits must not find buckets empty that had filled since a cold start. */
   change(limits: Limits, nowUs: number): void {
-    const filledAt = (limit: Limits[number]) =>
-      this.#coldAtUs + Math.ceil((limit.burst * limit.periodUs) / limit.rate);
-    if (this.#coldAtUs > 0 && this.#limits.every((limit) => filledAt(limit) <= nowUs)) this.#coldAtUs = 0;
+    if (changesInWords('code', this.#limits, limits).length === 0) return;
+    if (this.#coldAtUs > 0 && this.#coldAtUs + fillingUs(this.#limits) <= nowUs) this.#coldAtUs = 0;
     this.#limits = limits;
+    this.#version += 1;
+  }
+
+  #at(nowUs: number): Moment {
+    return momentAt(nowUs, this.#coldAtUs, this.#version);
   }
 
   #legs(request: Request) {

@@ -12,11 +12,16 @@ interface StoreOptions {
   readonly name: string;
   readonly limits: LimitsOptions;
   readonly coldStart?: ColdStart;
+  readonly revision?: number;
+  readonly instance?: string;
 }
 
 /** A Redis store with a connection of its own, closed after the test. */
-export function storeOf(connection: RedisConnection, options: StoreOptions): RedisStore {
-  const store = new RedisStore(parseGovernorOptions(options), redisClient(connection));
+export function storeOf(
+  connection: RedisConnection,
+  { instance = 'test', ...options }: StoreOptions,
+): RedisStore {
+  const store = new RedisStore({ ...parseGovernorOptions(options), instance }, redisClient(connection));
   onTestFinished(() => store.close());
   return store;
 }

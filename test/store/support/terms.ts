@@ -1,4 +1,11 @@
-import type { Terms } from '../../../src/core/decide.ts';
+import type { Cost, Keys } from '../../../src/core/request.ts';
+import type { Request } from '../../../src/core/store.ts';
+import type { Terms } from '../../../src/core/verdict.ts';
+
+/** A request of nobody in particular, as none of its limits has slots to hold. */
+export const ask = (cost: Cost = 1, keys?: Keys): Request => ({ cost, keys, holder: '' });
+
+export const NORMAL: Terms['priority'] = 1;
 
 /** Now or not at all. */
 export const AT_ONCE: Terms = {
@@ -7,6 +14,8 @@ export const AT_ONCE: Terms = {
   slots: 'keyed',
   returning: false,
   patienceUs: 0,
+  priority: NORMAL,
+  queue: false,
 };
 
 /** Now or later, however long it takes. */

@@ -1,4 +1,5 @@
-import { parseLimits, type RateLimitOptions } from '../../../src/core/limit.ts';
+import type { RateLimitOptions } from '../../../src/core/rate-limit.ts';
+import { limitOf } from '../../core/support/desk.ts';
 
 /** Tokens granted at a moment. */
 export interface Start {
@@ -11,7 +12,7 @@ export interface Start {
  * promise is that it is never above 0. Reckoned in whole units, so that a grant at the last moment is not above it.
  */
 export function worstExcess(starts: readonly Start[], limit: RateLimitOptions): number {
-  const { rate, periodUs, burst } = parseLimits({ limit })[0]!;
+  const { rate, periodUs, burst } = limitOf(limit);
   const sorted = [...starts].sort((a, b) => a.atUs - b.atUs);
   let worst = Number.NEGATIVE_INFINITY;
   // The most that any interval which ends here has above what drained during it.

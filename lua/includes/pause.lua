@@ -1,0 +1,50 @@
+--[[
+  pause and resume of single buckets; src/core/pausing.ts is the model. lua/pause.lua does it for the whole governor.
+]]
+--- @include "numbers"
+--- @include "acquire"
+local function change(bucket)
+  bucket.line = bucket.open
+  if bucket.kind == SHARE then
+    shareWait(bucket, 1, 1)
+    stateShare(bucket, true)
+    bucket.group.changed = true
+  end
+  bucket.exists = true
+  bucket.changed = true
+  register(bucket)
+end
+
+local function pause(position)
+  local untilUs, text = now + min(input[position], MAX_AHEAD_US), words[input[position + 1]]
+  local count = input[position + 2]
+  for index = position + 3, position + 2 + count do
+    local bucket = ownOrShared(buckets[input[index]])
+    bucket.closed = max(bucket.closed, untilUs)
+    if bucket.kind == RATE then
+      bucket.debt = max(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, bucket.closed - now)))
+    end
+    change(bucket)
+  end
+  redis.pcall('PUBLISH', eventsChannel, text)
+  put(1)
+  return position + 3 + count
+end
+
+local function resume(position)
+  local text, count = words[input[position]], input[position + 1]
+  for index = position + 2, position + 1 + count do
+    local bucket = ownOrShared(buckets[input[index]])
+    if bucket.closed > now then
+      local closed = bucket.closed
+      bucket.closed = now
+      if bucket.kind == RATE and bucket.debt <= capacityAt(bucket.limit, bucket.rate, closed - now) then
+        bucket.debt = min(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, closedUntil - now)))
+      end
+      change(bucket)
+    end
+  end
+  redis.pcall('PUBLISH', eventsChannel, text)
+  put(1)
+  return position + 2 + count
+end

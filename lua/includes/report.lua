@@ -1,0 +1,33 @@
+--[[
+  report: tells adaptive limits what calls came to; src/core/adaptive.ts is the model.
+]]
+--- @include "numbers"
+--- @include "acquire"
+local function report(position)
+  local started, calls, throttled = input[position], input[position + 1], input[position + 2]
+  local failed, latencySum = input[position + 3], input[position + 4]
+  local count = input[position + 5]
+  for index = position + 6, position + 5 + count do
+    local bucket = ownOrShared(buckets[input[index]])
+    adaptiveObserve(bucket.adaptive, bucket.limit.adaptive, started, calls, throttled, failed, latencySum)
+    bucket.exists = true
+    bucket.changed = true
+    if bucket.kind == RATE then
+      local rate = bucket.adaptive.value
+      if bucket.limit.penaltyAfter > 0 and bucket.penalty > now then
+        rate = penalised(bucket.limit, rate)
+      end
+      repace(bucket, min(bucket.rate, rate))
+      keepEmpty(bucket)
+      bucket.line = bucket.open
+      bucket.described = false
+      register(bucket)
+    else
+      adaptiveHold(bucket.adaptive, bucket.held)
+      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+      wakeWaiters(bucket)
+    end
+  end
+  put(1)
+  return position + 6 + count
+end

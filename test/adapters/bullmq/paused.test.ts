@@ -1,0 +1,118 @@
+import type { Job } from 'bullmq';
+import { type CreateGovernorOptions, perSecond } from 'flyball';
+import { Throttled } from 'flyball/bullmq';
+import { describe, expect, test } from 'vitest';
+import { addJobs, Bench, countsOf, sleep, until, untilCompleted } from './bench.ts';
+
+const limits: CreateGovernorOptions['limits'] = {
+  calls: perSecond(100, { burst: 20 }),
+  shop: perSecond(50, { burst: 20, by: 'shop' }),
+};
+const keys = (job: Job) => ({ shop: job.data.shop as string });
+
+describe.concurrent('a pause of the whole governor', () => {
+  test('shuts the gate: the jobs stay in the queue, none fails, and they run soon after its end', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor(limits);
+    await governor.pause();
+    await addJobs(queue, 20, { data: { shop: 'acme' } });
+    const worker = bench.worker(
+      queue,
+      { governor, keys, maxDeferrals: 1, maxHoldMs: 200 },
+      { concurrency: 4 },
+    );
+    await until(() => worker.governing.gate === 'closed', 'the gate is shut');
+    await sleep(500);
+    const { waiting = 0, active = 0, ...others } = await countsOf(queue);
+    expect([waiting + active, others]).toEqual([20, {}]);
+    expect(bench.starts).toEqual([]);
+    expect(worker.governing.deferrals).toBe(0);
+
+    const calledMs = performance.now();
+    await governor.resume();
+    await untilCompleted(queue, 20);
+    expect(performance.now() - calledMs).toBeLessThan(4_000);
+    expect(bench.failed).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+});
+
+describe.concurrent('a pause of a key', () => {
+  test('is no reason to fail a job, however often it looks; it runs soon after the end', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor(limits);
+    await governor.pause({ keys: { shop: 'acme' } });
+    await addJobs(queue, 5, { data: { shop: 'acme' } });
+    bench.worker(
+      queue,
+      { governor, keys, maxDeferrals: 1, maxDeferredMs: 5_000, maxHoldMs: 100 },
+      { concurrency: 4 },
+    );
+    await until(async () => (await countsOf(queue)).delayed === 5, 'all five are put aside');
+    await addJobs(queue, 5, { name: 'other', data: { shop: 'other' } });
+    await untilCompleted(queue, 5);
+    expect(bench.starts.every(({ name }) => name === 'other')).toBe(true);
+
+    const calledMs = performance.now();
+    await governor.resume({ keys: { shop: 'acme' } });
+    await untilCompleted(queue, 10);
+    // Without being told they would look after ten seconds.
+    expect(performance.now() - calledMs).toBeLessThan(5_000);
+    expect(bench.failed).toEqual([]);
+    expect(bench.errors).toEqual([]);
+  });
+});
+
+describe.concurrent('Throttled without a time', () => {
+  test.for<[string, object]>([
+    ['no header', {}],
+    ['a header that was missing', { retryAfter: null }],
+    ['a header that cannot be read', { retryAfter: 'soon' }],
+  ])('(%s) keeps its job away for a second all the same', async ([, options], context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor(limits);
+    let throttles = 1;
+    const work = (job: Job) => {
+      if (throttles-- > 0) throw new Throttled({ ...options, keys: keys(job) });
+    };
+    await addJobs(queue, 1, { data: { shop: 'acme' } });
+    bench.worker(queue, { governor, keys }, { work });
+    await untilCompleted(queue, 1);
+    const [first, second] = bench.starts.map(({ atMs }) => atMs);
+    expect(bench.starts).toHaveLength(2);
+    expect(second! - first!).toBeGreaterThanOrEqual(950);
+    expect(bench.failed).toEqual([]);
+  });
+
+  test('but with a date keeps it away until then', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor(limits);
+    let untilMs = 0;
+    const work = (job: Job) => {
+      if (untilMs > 0) return;
+      // Dates are in whole seconds.
+      untilMs = Math.ceil(Date.now() / 1_000) * 1_000 + 2_000;
+      throw new Throttled({ retryAfter: new Date(untilMs).toUTCString(), keys: keys(job) });
+    };
+    const startedMs: number[] = [];
+    await addJobs(queue, 1, { data: { shop: 'acme' } });
+    bench.worker(
+      queue,
+      { governor, keys },
+      {
+        work: (job) => {
+          startedMs.push(Date.now());
+          return work(job);
+        },
+      },
+    );
+    await untilCompleted(queue, 1);
+    expect(startedMs).toHaveLength(2);
+    expect(startedMs[1]).toBeGreaterThanOrEqual(untilMs - 5);
+    expect(bench.failed).toEqual([]);
+  });
+});

@@ -1,0 +1,197 @@
+import type { ConcurrencyLimit } from '../../../src/core/concurrency-limit.ts';
+import { acquire, atMost, force } from '../../../src/core/decide.ts';
+import { cancel, type HeldSlot, leave, release, renew, settle } from '../../../src/core/give-back.ts';
+import { type Limit, type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limit.ts';
+import type { Moment } from '../../../src/core/moment.ts';
+import { pauseUntil, resume } from '../../../src/core/pausing.ts';
+import { actualOf, type Cost, type Keys, keyedLegsOf, type Leg, legsOf } from '../../../src/core/request.ts';
+import { type Buckets, type State, stateName } from '../../../src/core/states.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import { type Asker, viewsOf } from '../../../src/core/views.ts';
+import { ZERO_US } from './desk.ts';
+
+export interface Request extends Partial<Terms> {
+  readonly cost?: Cost;
+  readonly keys?: Keys;
+  readonly holder?: string;
+}
+
+const NOW_OR_NOT = {
+  maxWaitUs: 0,
+  maxSlotUs: 0,
+  slots: 'keyed',
+  returning: false,
+  patienceUs: 1_000_000,
+  priority: 1,
+  queue: false,
+} as const;
+
+/** What a call of `waitN` asks with. */
+export const WAITING: Request = {
+  maxWaitUs: Number.MAX_SAFE_INTEGER,
+  maxSlotUs: Number.MAX_SAFE_INTEGER,
+  queue: true,
+};
+
+/**
+ * The decisions of one governor with limits of all kinds, on a clock given with each call: pauses, changes of the limits, and
+ * states that are forgotten as a store forgets them. (A {@link Desk} knows rates alone.)
+ */
+export class Office {
+  readonly woken: string[] = [];
+  limits: Limits;
+  version = 1;
+  closedUs = 0;
+  readonly #shelf: Shelf;
+
+  constructor(limits: LimitsOptions | Limits, shelf = new Shelf()) {
+    this.limits = Array.isArray(limits) ? (limits as Limits) : parseLimits(limits);
+    this.#shelf = shelf;
+  }
+
+  /** By default: now or not at all, no slot, no place in a queue. */
+  ask(atUs: number, { cost = 1, keys, holder = '', ...terms }: Request = {}): Verdict {
+    const legs = this.legs(cost, keys);
+    return acquire(this.#shelf, legs, { holder }, { ...NOW_OR_NOT, ...terms }, this.at(atUs), this.#wakeUp);
+  }
+
+  allows(atUs: number, request?: Request): boolean {
+    return this.ask(atUs, request).granted;
+  }
+
+  atMost(atUs: number, most: number, { keys, priority = 1 }: Request = {}): number {
+    return atMost(this.#shelf, this.legs(1, keys), most, priority, this.at(atUs));
+  }
+
+  force(atUs: number, { cost = 1, keys, holder = '' }: Request = {}): Receipt | null {
+    return force(this.#shelf, this.legs(cost, keys), holder, this.at(atUs));
+  }
+
+  cancel(atUs: number, receipt: Receipt): boolean {
+    return cancel(this.#shelf, this.#inForce(receipt), this.at(atUs));
+  }
+
+  settle(atUs: number, receipt: Receipt, actual: Cost): void {
+    const known = this.#inForce(receipt);
+    const legs = known.legs.map(({ leg }) => leg);
+    settle(this.#shelf, known, actualOf(legs, actual), this.at(atUs));
+  }
+
+  release(atUs: number, slot: HeldSlot): boolean {
+    return release(this.#shelf, this.#slotInForce(slot), this.at(atUs), this.#wakeUp);
+  }
+
+  renew(atUs: number, slot: HeldSlot): boolean {
+    return renew(this.#shelf, this.#slotInForce(slot), this.at(atUs));
+  }
+
+  leave(atUs: number, { cost = 1, keys, holder = '' }: Request): void {
+    leave(this.#shelf, this.legs(cost, keys), holder, this.at(atUs), this.#wakeUp);
+  }
+
+  pause(atUs: number, untilUs: number, keys?: Keys): void {
+    if (keys === undefined) this.closedUs = Math.max(this.closedUs, ZERO_US + untilUs);
+    else pauseUntil(this.#shelf, keyedLegsOf(this.limits, keys), ZERO_US + untilUs, this.at(atUs));
+  }
+
+  /** @returns whether there was a pause of the whole governor to end; then what is promised further ahead is recalled. */
+  resume(atUs: number, keys?: Keys): boolean {
+    if (keys !== undefined) resume(this.#shelf, keyedLegsOf(this.limits, keys), this.at(atUs));
+    else if (this.closedUs > ZERO_US + atUs) {
+      this.closedUs = ZERO_US + atUs;
+      this.version += 1;
+      return true;
+    }
+    return false;
+  }
+
+  change(limits: LimitsOptions | Limits): void {
+    this.limits = Array.isArray(limits) ? (limits as Limits) : parseLimits(limits);
+    this.version += 1;
+  }
+
+  legs(cost: Cost, keys?: Keys): Leg[] {
+    return legsOf(this.limits, cost, keys);
+  }
+
+  at(atUs: number): Moment {
+    return { nowUs: ZERO_US + atUs, coldAtUs: 0, closedUs: this.closedUs, version: this.version };
+  }
+
+  /** The buckets of a request, as they look to it. */
+  views(atUs: number, { cost = 1, keys, holder = '', priority = 1 }: Request = {}) {
+    const asker: Asker = { holder, priority };
+    return viewsOf(this.#shelf, this.legs(cost, keys), asker, this.at(atUs));
+  }
+
+  /** What is stored under a leg's name. */
+  stored(leg: Pick<Leg, 'kind' | 'bucket'>): State | undefined {
+    return this.#shelf.get(stateName(leg));
+  }
+
+  get names(): string[] {
+    return [...this.#shelf.kept.keys()];
+  }
+
+  /** Forgets the states that say nothing more than none. */
+  forget(atUs: number): void {
+    for (const [name, { restUs }] of this.#shelf.kept) {
+      if (restUs < ZERO_US + atUs) this.#shelf.kept.delete(name);
+    }
+  }
+
+  /** One that goes its own way from here. */
+  copy(): Office {
+    const copy = new Office(this.limits, this.#shelf.copy());
+    copy.version = this.version;
+    copy.closedUs = this.closedUs;
+    return copy;
+  }
+
+  // The limits may have been changed since: a bucket is only ever seen in the terms of those in force.
+  #inForce(receipt: Receipt): Receipt {
+    const legs = receipt.legs.flatMap((charged) => {
+      const limit = this.#limitOf(charged.leg);
+      return limit === undefined ? [] : [{ ...charged, leg: { ...charged.leg, limit } as Leg }];
+    });
+    return { ...receipt, legs };
+  }
+
+  #slotInForce(slot: HeldSlot): HeldSlot {
+    const limit = (this.#limitOf(slot.leg) ?? slot.leg.limit) as ConcurrencyLimit;
+    return { ...slot, leg: { ...slot.leg, limit } };
+  }
+
+  #limitOf({ limit: { name, kind } }: Leg): Limit | undefined {
+    return this.limits.find((limit) => limit.name === name && limit.kind === kind);
+  }
+
+  readonly #wakeUp = (holder: string): void => {
+    this.woken.push(holder);
+  };
+}
+
+class Shelf implements Buckets {
+  constructor(readonly kept = new Map<string, { readonly state: State; readonly restUs: number }>()) {}
+
+  get(name: string): State | undefined {
+    return this.kept.get(name)?.state;
+  }
+
+  set(name: string, state: State, restUs: number): void {
+    this.kept.set(name, { state, restUs });
+  }
+
+  // A state is replaced when it changes, but for the registry of keys.
+  copy(): Shelf {
+    const own = [...this.kept].map(([name, { state, restUs }]) => {
+      const kept = 'until' in state ? { until: new Map(state.until) } : state;
+      return [name, { state: kept, restUs }] as const;
+    });
+    return new Shelf(new Map(own));
+  }
+}
+
+/** Its slots, as their holder gives them back. */
+export const slotsOf = ({ holder, legs }: Receipt): HeldSlot[] =>
+  legs.flatMap(({ leg, fence }) => (leg.kind === 'concurrency' ? [{ leg, holder, fence }] : []));

@@ -1,0 +1,114 @@
+import type { LimitsOptions } from '../../../src/core/limit.ts';
+import type { Cost, Keys } from '../../../src/core/request.ts';
+import type { Terms } from '../../../src/core/verdict.ts';
+import type { WindowLimitOptions } from '../../../src/core/window-limit.ts';
+import type { Batch, History, Step } from './kinds-histories.ts';
+
+const NOW: Terms = {
+  maxWaitUs: 0,
+  maxSlotUs: 0,
+  slots: 'all',
+  returning: false,
+  patienceUs: 0,
+  priority: 1,
+  queue: false,
+};
+const SLOTTED: Terms = { ...NOW, maxSlotUs: 60_000_000 };
+
+const request = (cost: Cost, keys: Keys = {}, holder = 'p') => ({ cost, keys, holder });
+const take = (cost: Cost, keys?: Keys, terms = NOW, holder?: string): Step => ({
+  do: 'acquire',
+  request: request(cost, keys, holder),
+  terms,
+});
+const force = (cost: Cost, keys?: Keys): Step => ({ do: 'force', request: request(cost, keys) });
+const peek = (cost: Cost, keys?: Keys): Step => ({ do: 'peek', request: request(cost, keys), priority: 1 });
+const cut = (keys?: Keys): Step => ({
+  do: 'report',
+  request: request(1, keys),
+  calls: { startedUs: 0, calls: 20, throttled: 5, failed: 0, latencySumUs: 0 },
+});
+const release = (stale: boolean): Step => ({ do: 'release', back: 0, stale });
+
+const call = (afterUs: number, steps: readonly Step[], changed: Partial<Batch> = {}): Batch => ({
+  afterUs,
+  limits: null,
+  pauseUs: null,
+  instance: 'one',
+  steps,
+  ...changed,
+});
+const history = (limits: LimitsOptions, ...batches: readonly Batch[]): History => ({
+  limits,
+  coldStart: 'full',
+  batches,
+});
+
+const second = { rate: 1, periodMs: 1_000, burst: 1 };
+const adaptive = { ...second, adaptive: { min: 1, max: 2 } };
+const slots = { kind: 'concurrency', max: 1, leaseMs: 2_000 } as const;
+const window = (mode: 'fixed' | 'log', windowMs: number): WindowLimitOptions => ({
+  kind: 'window',
+  max: 3,
+  windowMs,
+  mode,
+});
+
+/** Histories on which the two once differed, as small as they can be. */
+export const kept: Record<string, History> = {
+  'values with a bucket of their own, of a limit that becomes one of another kind': history(
+    { a: { ...window('fixed', 60_000), by: 'user', maxKeys: 1 } },
+    call(1, [take(1)]),
+    call(1, [take(1)], { limits: { a: { ...second, by: 'user', maxKeys: 1 } } }),
+  ),
+  'a refusal in the call that leased the first slot': history(
+    { a: slots },
+    call(1, [take(1), take(1, {}, NOW, 'q')]),
+  ),
+  'a limit that is adaptive, then not, then again': history(
+    { a: adaptive },
+    call(1, [take(1)]),
+    call(2_000_000, [take(1)], { limits: { a: second } }),
+    call(2_000_000, [take(1)], { limits: { a: adaptive } }),
+  ),
+  'adaptive slots that are looked at twice in one call': history(
+    { a: { ...slots, adaptive: { min: 1, max: 1 } } },
+    call(1, [take(1)]),
+    call(250_000, [release(true), release(false)]),
+  ),
+  'a share that refuses in the call that charged it': history(
+    { a: { ...second, by: 'shop', fair: true } },
+    call(1, [force(3, { shop: 'x' }), take(1, { shop: 'x' }, SLOTTED), take(1, { shop: 'x' })]),
+    call(1, [peek(1, { shop: 'x' })]),
+  ),
+  'a refusal that nothing remembers, before a grant in one call': history(
+    { a: { ...second, penalty: { afterMs: 1_000, forMs: 2_000 } } },
+    call(1, [peek(1)], { pauseUs: 1_000 }),
+    call(1, [take(1), force(1)]),
+  ),
+  'a report for a value whose state is at rest': history(
+    { a: { ...adaptive, by: 'shop' } },
+    call(1, [{ do: 'pause', keys: { shop: 'x' }, forUs: 1_000 }]),
+    call(2_002_000, [cut({ shop: 'x' }), take(1, { shop: 'z' }), take(1, { shop: 'x' })], {
+      limits: { a: { ...adaptive, by: 'shop', maxKeys: 1 } },
+    }),
+  ),
+  'a window that was a log': history(
+    { a: window('log', 1_000) },
+    call(1, [take(1)]),
+    call(2_000_000, [take(1)]),
+    call(1, [take(1)], { limits: { a: window('fixed', 60_000) } }),
+    call(10_000_000, [take(3)]),
+  ),
+  'a rate that falls while all is paused': history(
+    { a: { ...adaptive, adaptive: { min: 0.1, max: 2 } } },
+    call(1, [take(1, {}, { ...NOW, maxWaitUs: 90_000_000 }), cut(), take(1)], { pauseUs: 30_000_000 }),
+  ),
+  'a log that is looked at again and again after a clock was put right': history(
+    { a: window('log', 60_000) },
+    call(50_000_000, [take(2)]),
+    call(-20_000_000, [peek(1)]),
+    call(1, [peek(1)]),
+    call(1, [take(2)]),
+  ),
+};

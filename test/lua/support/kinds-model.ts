@@ -1,0 +1,148 @@
+import * as decide from '../../../src/core/decide.ts';
+import { MAX_COLD_AHEAD_US } from '../../../src/core/gcra.ts';
+import * as giveBack from '../../../src/core/give-back.ts';
+import type { Limits } from '../../../src/core/limit.ts';
+import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../../src/core/moment.ts';
+import { pauseUntil, resume } from '../../../src/core/pausing.ts';
+import { keyedLegsOf, legsOf } from '../../../src/core/request.ts';
+import type { Buckets, State } from '../../../src/core/states.ts';
+import type { Receipt, Wake } from '../../../src/core/verdict.ts';
+import type { Step } from './kinds-histories.ts';
+
+/** States by name, and from when each says nothing more. */
+export class Kept implements Buckets {
+  readonly states = new Map<string, State>();
+  readonly restsUs = new Map<string, number>();
+
+  get(name: string): State | undefined {
+    return this.states.get(name);
+  }
+
+  set(name: string, state: State, restUs: number): void {
+    this.states.set(name, state);
+    this.restsUs.set(name, restUs);
+  }
+
+  /** Forgets what is at rest, as expiry does, and tells what that was. */
+  expire(nowUs: number): string[] {
+    const over = [...this.restsUs].filter(([, restUs]) => restUs <= nowUs).map(([name]) => name);
+    for (const name of over) {
+      this.states.delete(name);
+      this.restsUs.delete(name);
+    }
+    return over;
+  }
+
+  /** To look at: a registry that is full is tidied by who looks. */
+  copy(): Kept {
+    const copy = new Kept();
+    for (const [name, state] of this.states) {
+      copy.set(name, 'until' in state ? { until: new Map(state.until) } : state, 0);
+    }
+    return copy;
+  }
+}
+
+/** What src/core makes of a history: the oracle for the Lua scripts. */
+export class Model {
+  readonly buckets = new Kept();
+  #closedUs = 0;
+  #closedAtUs = 0;
+  version = 1;
+
+  constructor(
+    public limits: Limits,
+    private coldAtUs: number,
+  ) {}
+
+  moment(nowUs: number): Moment {
+    return { nowUs, coldAtUs: this.coldAtUs, closedUs: this.#closedUs, version: this.version };
+  }
+
+  /** A call comes in. Times that a wrong clock wrote are put right with the clock. */
+  begin(nowUs: number): void {
+    if (this.coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.coldAtUs = nowUs;
+    const aheadUs = this.#closedAtUs - nowUs;
+    if (aheadUs > MAX_CLOCK_STEP_US) {
+      this.#closedUs = movedBy(this.#closedUs, aheadUs);
+      this.#closedAtUs = nowUs;
+    }
+  }
+
+  change(limits: Limits): void {
+    this.limits = limits;
+    this.version += 1;
+  }
+
+  /** @param forUs - 0: it is resumed. */
+  pauseAll(forUs: number, nowUs: number): void {
+    this.begin(nowUs);
+    const untilUs = forUs === 0 ? nowUs : nowUs + Math.min(forUs, MAX_AHEAD_US);
+    if (forUs > 0 ? untilUs <= this.#closedUs : this.#closedUs <= nowUs) return;
+    this.#closedUs = untilUs;
+    this.#closedAtUs = nowUs;
+    if (forUs === 0) this.version += 1;
+  }
+
+  /** @param receipt - Of the grant that the step is about. */
+  play(step: Step, receipt: Receipt | undefined, instance: string, nowUs: number, wake: Wake): unknown {
+    const at = this.moment(nowUs);
+    const { buckets, limits } = this;
+    const met = (request: {
+      readonly cost: Parameters<typeof legsOf>[1];
+      readonly keys: Parameters<typeof legsOf>[2];
+    }) => legsOf(limits, request.cost, request.keys);
+    switch (step.do) {
+      case 'acquire':
+        return decide.acquire(
+          buckets,
+          met(step.request),
+          { ...step.request, instance },
+          step.terms,
+          at,
+          wake,
+        );
+      case 'force':
+        return decide.force(buckets, met(step.request), step.request.holder, at);
+      case 'peek':
+        return decide.peek(buckets, met(step.request), step.priority, at);
+      case 'atMost':
+        return decide.atMost(buckets, met(step.request), step.most, step.priority, at);
+      case 'leave':
+        return giveBack.leave(buckets, met(step.request), step.request.holder, at, wake);
+      case 'report':
+        return giveBack.report(buckets, met(step.request), step.calls, at, wake);
+      case 'pause':
+        return pauseUntil(
+          buckets,
+          keyedLegsOf(limits, step.keys),
+          nowUs + Math.min(step.forUs, MAX_AHEAD_US),
+          at,
+        );
+      case 'resume':
+        return resume(buckets, keyedLegsOf(limits, step.keys), at);
+      case 'cancel':
+        return giveBack.cancel(buckets, receipt!, at);
+      case 'settle': {
+        const settled = giveBack.settledUnder(limits, receipt!, step.actual);
+        return giveBack.settle(buckets, settled.receipt, settled.actual, at);
+      }
+      default: {
+        const slot = giveBack.slotUnder(limits, slotOf(receipt!, step.stale)!);
+        // Without its limit there is nothing to exceed: a slot is as good as held.
+        if (slot === undefined) return step.do === 'renew';
+        return step.do === 'renew'
+          ? giveBack.renew(buckets, slot, at)
+          : giveBack.release(buckets, slot, at, wake);
+      }
+    }
+  }
+}
+
+/** The first slot of a grant, if it has any. @param stale - With the number of an earlier lease. */
+export function slotOf(receipt: Receipt, stale: boolean): giveBack.HeldSlot | undefined {
+  for (const { leg, fence } of receipt.legs) {
+    if (leg.kind === 'concurrency') return { leg, holder: receipt.holder, fence: stale ? fence - 1 : fence };
+  }
+  return undefined;
+}

@@ -1,0 +1,194 @@
+import type { Redis } from 'ioredis';
+import type { AdaptiveState } from '../../../src/core/adaptive.ts';
+import type { Bucket } from '../../../src/core/gcra.ts';
+import type { KeyRegistry } from '../../../src/core/key-overflow.ts';
+import type { LeaseState } from '../../../src/core/leases.ts';
+import type { Limit } from '../../../src/core/limit.ts';
+import type { Moment } from '../../../src/core/moment.ts';
+import type { Leg } from '../../../src/core/request.ts';
+import type { ShareGroup, ShareState } from '../../../src/core/share.ts';
+import { groupName, registryName, type State, stateName } from '../../../src/core/states.ts';
+import type { WindowState } from '../../../src/core/window.ts';
+import { bucketKey, bucketKeys, registryKey } from '../../../src/store/redis/keys.ts';
+
+type Hash = Record<string, string>;
+
+/** What Redis holds of the given buckets, as core would: by the names and in the shapes of src/core/states.ts. */
+export async function statesOf(
+  redis: Redis,
+  governor: string,
+  legs: readonly Leg[],
+  at: Moment,
+): Promise<Map<string, State>> {
+  const states = new Map<string, State>();
+  for (const leg of legs) {
+    const state = await stateOf(redis, governor, leg, at);
+    if (state !== undefined) states.set(stateName(leg), state);
+    if (leg.kind === 'share') states.set(groupName(leg.limit.name), await groupOf(redis, governor, leg));
+    else if (leg.kind !== 'concurrency' && leg.limit.maxKeys !== null) {
+      states.set(registryName(leg.limit.name), await registryOf(redis, governor, leg.limit));
+    }
+  }
+  return states;
+}
+
+/** The keys that hold what core keeps under a name; the state's own is the first. */
+export function keysOfState(governor: string, name: string): string[] {
+  const [, place, rest] = /^(?:(window|concurrency|share|group|keys)\|)?(.*)$/.exec(name)!;
+  if (place === 'keys') return [registryKey(governor, rest!)];
+  if (place === 'group')
+    return [bucketKeys(governor, { kind: 'share', limit: { name: rest }, bucket: rest } as Leg)[1]!];
+  const kind = (place ?? 'rate') as Leg['kind'];
+  return bucketKeys(governor, { kind, limit: { name: '' }, bucket: rest } as Leg).slice(
+    0,
+    kind === 'share' ? 1 : undefined,
+  );
+}
+
+async function stateOf(redis: Redis, governor: string, leg: Leg, at: Moment): Promise<State | undefined> {
+  const [own, ...others] = bucketKeys(governor, leg);
+  const hash = await redis.hgetall(own!);
+  if (Object.keys(hash).length === 0) return undefined;
+  if (leg.kind === 'rate') return rateOf(hash, at);
+  if (leg.kind === 'share') return shareOf(hash);
+  if (leg.kind === 'window') return windowOf(hash, await redis.zrange(others[0]!, '0', '-1'));
+  const [leases, queue, waiting] = await Promise.all([
+    redis.zrange(others[0]!, '0', '-1', 'WITHSCORES'),
+    redis.zrange(others[1]!, '0', '-1'),
+    redis.hgetall(others[2]!),
+  ]);
+  return slotsOf(hash, leases, queue, waiting);
+}
+
+const number = (text: string | undefined, absent = 0): number => (text === undefined ? absent : Number(text));
+
+const common = (hash: Hash) => ({
+  atUs: number(hash.at),
+  granted: number(hash.granted),
+  refused: number(hash.refused),
+  closedUs: number(hash.closed),
+});
+
+const rateOf = (hash: Hash, at: Moment): Bucket => ({
+  ...common(hash),
+  debt: number(hash.debt),
+  lineUs: number(hash.line),
+  lastUs: number(hash.last),
+  overUs: number(hash.over),
+  penaltyUs: number(hash.penalty),
+  promised: number(hash.promised),
+  adaptive: adaptiveOf(hash.adaptive),
+  rate: number(hash.rate),
+  periodUs: number(hash.unit),
+  burst: number(hash.burst),
+  version: number(hash.version, at.version),
+});
+
+const shareOf = (hash: Hash): ShareState => ({
+  ...common(hash),
+  debt: number(hash.debt),
+  lineUs: number(hash.line),
+  share: number(hash.share),
+});
+
+const MODES = { 1: 'fixed', 2: 'sliding', 3: 'log' } as const;
+
+const windowOf = (hash: Hash, members: readonly string[]): WindowState => ({
+  ...common(hash),
+  lineUs: number(hash.line),
+  start: number(hash.start),
+  counts: (hash.counts ?? '').split(' ').filter(Boolean).map(Number),
+  entries: members.map((member) => {
+    const [total, us] = member.split(':').map(Number);
+    return { us: us!, total: total! };
+  }),
+  base: hash.mode === '3' ? number(hash.base) : 0,
+  mode: MODES[hash.mode as unknown as 1],
+  windowUs: number(hash.window),
+});
+
+function slotsOf(hash: Hash, leases: readonly string[], queue: readonly string[], waiting: Hash): LeaseState {
+  const held = [];
+  for (let index = 0; index < leases.length; index += 2) {
+    const [, fence, cost, holder] = /^(\d+) (\d+) (.*)$/.exec(leases[index]!)!;
+    held.push({
+      holder: holder!,
+      fence: Number(fence),
+      cost: Number(cost),
+      untilUs: Number(leases[index + 1]),
+    });
+  }
+  const places = queue.map((holder) => {
+    const [, cost, untilUs, woken, instance] = /^(\d+) (\d+) (\d+) (.*)$/.exec(waiting[holder]!)!;
+    return {
+      holder,
+      cost: Number(cost),
+      untilUs: Number(untilUs),
+      wokenUs: Number(woken),
+      instance: instance!,
+    };
+  });
+  return {
+    ...common(hash),
+    fence: number(hash.fence),
+    leases: held,
+    waiting: places,
+    adaptive: adaptiveOf(hash.adaptive),
+  };
+}
+
+// In the order of lua/includes/adaptive-text.lua.
+const ADAPTIVE: readonly (keyof AdaptiveState)[] = [
+  'value',
+  'bad',
+  'climbUs',
+  'cutUs',
+  'riseUs',
+  'used',
+  'busy',
+  'windowUs',
+  'calls',
+  'failed',
+  'latencySumUs',
+  'usualNs',
+  'lookUs',
+  'lookFrom',
+];
+
+function adaptiveOf(text: string | undefined): AdaptiveState | null {
+  if (text === undefined) return null;
+  const numbers = text.split(' ').map(Number);
+  return Object.fromEntries(
+    ADAPTIVE.map((field, index) => [field, numbers[index]]),
+  ) as unknown as AdaptiveState;
+}
+
+async function groupOf(
+  redis: Redis,
+  governor: string,
+  leg: Leg & { readonly kind: 'share' },
+): Promise<ShareGroup> {
+  const { second, light, before, ...members } = await redis.hgetall(bucketKeys(governor, leg)[1]!);
+  const own = `${bucketKey(governor, leg.limit.name, 'share')}:`;
+  const active = Object.entries(members).map(([member, text]) => {
+    const [weight, untilUs] = text.split(' ').map(Number);
+    return [member.slice(own.length), { weight: weight!, untilUs: untilUs! }] as const;
+  });
+  return {
+    active: new Map(active),
+    second: number(second),
+    light: number(light),
+    lightBefore: number(before),
+  };
+}
+
+async function registryOf(redis: Redis, governor: string, limit: Limit): Promise<KeyRegistry> {
+  const members = await redis.zrange(registryKey(governor, limit.name), '0', '-1', 'WITHSCORES');
+  const until = new Map<string, number>();
+  const [rates, windows] = [bucketKey(governor, '', 'rate'), bucketKey(governor, '', 'window')];
+  for (let index = 0; index < members.length; index += 2) {
+    const name = members[index]!.replace(rates, '').replace(windows, 'window|');
+    until.set(name, Number(members[index + 1]));
+  }
+  return { until };
+}

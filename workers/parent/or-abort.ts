@@ -1,0 +1,14 @@
+/** Waits for `work`, but no longer than until the run has to end; then throws the signal's reason. */
+export async function orAbort<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
+  signal.throwIfAborted();
+  let onAbort!: () => void;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
