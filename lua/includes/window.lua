@@ -20,6 +20,11 @@ do
     return limit.aligned and floor(us / limit.window) * limit.window or us
   end
 
+  -- What began off the clock counts until the window by the clock ends in which it would have been forgotten.
+  local function carriedStartOf(limit, us)
+    return limit.aligned and ceil(us / limit.window) * limit.window or us
+  end
+
   local function countsOf(limit)
     return limit.mode == SLIDING and limit.cells + 1 or limit.mode == FIXED and 1 or 0
   end
@@ -127,7 +132,7 @@ do
         bucket.counts[1] = used
       end
       if limit.mode == FIXED then
-        bucket.start = startOf(limit, bucket.at)
+        bucket.start = carriedStartOf(limit, bucket.at)
       end
     end
   end
@@ -224,6 +229,9 @@ do
       fillCold(bucket, limit)
     elseif not same then
       convertWindow(bucket, limit, mode)
+    elseif limit.mode == FIXED and bucket.counts[1] > 0 then
+      local start = carriedStartOf(limit, bucket.start)
+      same, bucket.start = start == bucket.start, start
     end
     local emptyAt = windowEmptyAt(bucket)
     bucket.storedRest = max(emptyAt, bucket.closed) + LINE_GRACE_US

@@ -79,17 +79,21 @@ export function moved(stored: WindowState, limit: WindowLimit, storeNowUs: numbe
 
 /**
  * The window in the terms of the limit in force. Counts of another mode, length or number of cells are taken as if all of
- * them had been granted at the latest time seen.
+ * them had been granted at the latest time seen. One that began off the clock, where windows now begin by it, keeps its count.
  */
 export function converted(stored: WindowState, limit: WindowLimit): WindowState {
   const same = stored.mode === limit.mode && stored.windowUs === limit.windowUs;
-  if (same && stored.counts.length === (limit.mode === 'log' ? 0 : cellsOf(limit))) return stored;
+  if (same && stored.counts.length === (limit.mode === 'log' ? 0 : cellsOf(limit))) {
+    if (limit.mode !== 'fixed' || stored.counts[0] === 0) return stored;
+    const start = carriedStartOf(limit, stored.start);
+    return start === stored.start ? stored : { ...stored, start };
+  }
   const used = totalOf(stored) - stored.base;
   const state = { ...emptyWindow(limit, stored.atUs), ...commonOf(stored) };
   if (used > 0) {
     if (limit.mode === 'log') state.entries = [{ us: stored.atUs, total: used }];
     else state.counts[0] = used;
-    if (limit.mode === 'fixed') state.start = startOf(limit, stored.atUs);
+    if (limit.mode === 'fixed') state.start = carriedStartOf(limit, stored.atUs);
   }
   return state;
 }
@@ -118,6 +122,10 @@ function step(state: WindowState, limit: WindowLimit, nowUs: number, stepUs: num
 
 const startOf = (limit: WindowLimit, us: number): number =>
   limit.aligned ? Math.floor(us / limit.windowUs) * limit.windowUs : us;
+
+// What began off the clock counts until the window by the clock ends in which it would have been forgotten.
+const carriedStartOf = (limit: WindowLimit, us: number): number =>
+  limit.aligned ? Math.ceil(us / limit.windowUs) * limit.windowUs : us;
 
 /** Tokens that count against the window now. For `sliding` rounded up. */
 export function usedOf(state: WindowState, limit: WindowLimit): number {

@@ -133,6 +133,24 @@ describe('any window', () => {
   });
 });
 
+describe('windows that begin by the clock from now on', () => {
+  const fixed = (windowMs: number, aligned: boolean) => ({
+    daily: { kind: 'window' as const, max: 3, windowMs, aligned },
+  });
+
+  it.each([10_000, 5_000])('(%i ms) count what was used until a window by the clock ends', (windowMs) => {
+    const office = new Office(fixed(10_000, false));
+    expect(office.allows(14_000 * MS, { cost: 3 })).toBe(true); // the end of a window from first use
+    expect(office.allows(24_000 * MS, { cost: 3 })).toBe(true); // the next one, to 34,000
+    office.change(fixed(windowMs, true));
+    // Sooner, and what starts from now until then would not count in the window by the clock in which it starts.
+    const freeMs = windowMs === 10_000 ? 40_000 : 30_000;
+    expect(office.ask(24_500 * MS).waitUs).toBe((freeMs - 24_500) * MS);
+    expect(office.allows(freeMs * MS, { cost: 3 })).toBe(true);
+    expect(office.ask(freeMs * MS).waitUs).toBe(windowMs * MS);
+  });
+});
+
 it('says what binds and why', () => {
   const office = new Office({ daily: { kind: 'window', max: 1, windowMs: 1_000, by: 'shop' } });
   const keys = { shop: 'a' };

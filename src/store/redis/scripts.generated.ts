@@ -106,7 +106,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '80508d29aafa192c2780f960209742949e633273',
+  sha1: 'ba608cb7c66e05d3995ccd7a2d8661d95629a4ac',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -595,6 +595,9 @@ do
   local function startOf(limit, us)
     return limit.aligned and floor(us / limit.window) * limit.window or us
   end
+  local function carriedStartOf(limit, us)
+    return limit.aligned and ceil(us / limit.window) * limit.window or us
+  end
   local function countsOf(limit)
     return limit.mode == SLIDING and limit.cells + 1 or limit.mode == FIXED and 1 or 0
   end
@@ -691,7 +694,7 @@ do
         bucket.counts[1] = used
       end
       if limit.mode == FIXED then
-        bucket.start = startOf(limit, bucket.at)
+        bucket.start = carriedStartOf(limit, bucket.at)
       end
     end
   end
@@ -782,6 +785,9 @@ do
       fillCold(bucket, limit)
     elseif not same then
       convertWindow(bucket, limit, mode)
+    elseif limit.mode == FIXED and bucket.counts[1] > 0 then
+      local start = carriedStartOf(limit, bucket.start)
+      same, bucket.start = start == bucket.start, start
     end
     local emptyAt = windowEmptyAt(bucket)
     bucket.storedRest = max(emptyAt, bucket.closed) + LINE_GRACE_US
