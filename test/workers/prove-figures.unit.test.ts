@@ -30,7 +30,7 @@ const inOrder = (...parts: Arrival[][]) => parts.flat().sort((a, b) => a[0] - b[
 describe('a rate raised and lowered', () => {
   const change = {
     ...{ parked: 500, raisedUs: 10 * S, loweredUs: 14 * S, endUs: 20 * S },
-    ...{ low: 30, high: 300, keys: ['p0', 'p1'], keyPart: 30 },
+    ...{ low: 30, high: 300, keys: ['p0', 'p1'], keyPart: 30, keyBurst: 1 },
   };
 
   test('as it should be', () => {

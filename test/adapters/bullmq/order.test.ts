@@ -62,10 +62,14 @@ describe.concurrent('order under a governor-wide limit', () => {
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
     await addJobs(queue, 200, { opts });
     const worker = bench.worker(queue, { governor, maxHoldMs: 300 }, { concurrency });
-    // Someone else's calls, as often as it takes for the worker to refuse what it has fetched.
     for (const started of [20, 80, 140]) {
       await until(() => bench.starts.length >= started, `${started} starts`);
-      for (let n = 0; n < 10; n++) await governor.forceN(5);
+      // Someone else's calls, as often as it takes for the worker to give back what it has fetched.
+      const { returned } = worker.governing;
+      while (worker.governing.returned === returned && bench.starts.length < 200) {
+        await Promise.all(Array.from({ length: 10 }, () => governor.forceN(5)));
+        await sleep(200);
+      }
     }
     await untilCompleted(queue, 200);
 

@@ -16,6 +16,7 @@ export interface Change {
   /** The keys of the parked jobs, and what each has of the rate: one part in so many. */
   readonly keys: readonly string[];
   readonly keyPart: number;
+  readonly keyBurst: number;
 }
 
 export interface ChangeFigures {
@@ -38,7 +39,7 @@ const SECOND_US = 1_000_000;
 const REACHED_SHARE = 0.95;
 
 export function changeFigures(arrivals: readonly Arrival[], change: Change): ChangeFigures {
-  const { raisedUs, loweredUs, endUs, low, high, keys, keyPart } = change;
+  const { raisedUs, loweredUs, endUs, low, high, keys, keyPart, keyBurst } = change;
   const all = timed(arrivals);
   const ofKeys = timed(arrivals.filter(([, , , key]) => keys.includes(key)));
   const whileRaised = { changeUs: raisedUs, windowUs: SECOND_US, share: REACHED_SHARE };
@@ -56,7 +57,9 @@ export function changeFigures(arrivals: readonly Arrival[], change: Change): Cha
     rateLowered: round(ratePerSecond(all, loweredUs + SECOND_US, endUs)),
     loweredExcess: round(worstExcess(afterLowered(all), low, low / 10)),
     parkedLoweredExcess: round(
-      Math.max(...keys.map((key) => worstExcess(afterLowered(timed(arrivals, { key })), low / keyPart, 1))),
+      Math.max(
+        ...keys.map((key) => worstExcess(afterLowered(timed(arrivals, { key })), low / keyPart, keyBurst)),
+      ),
     ),
     tolerated: toleratedExcess(low),
   };
