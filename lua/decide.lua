@@ -50,7 +50,7 @@
 --- @include "numbers"
 --- @include "clock"
 
-local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt', 'closed', 'closedAt')
+local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt', 'closed', 'closedAt', 'updatedAt')
 local input = cjson.decode(ARGV[1])
 local version = input[1]
 if tonumber(config[1]) ~= version or tonumber(config[2]) ~= input[2] then
@@ -58,7 +58,7 @@ if tonumber(config[1]) ~= version or tonumber(config[2]) ~= input[2] then
 end
 
 local now = nowUs()
-local coldAt, closedUntil = tonumber(config[3]) or 0, tonumber(config[4]) or 0
+local coldAt, closedUntil, changedAt = tonumber(config[3]) or 0, tonumber(config[4]) or 0, tonumber(config[6]) or 0
 local words = cjson.decode(ARGV[2])
 local wakePrefix, eventsChannel, instance, countsListeners = words[1], words[2], words[3], words[4] == '1'
 local hasSlots = false
@@ -79,6 +79,10 @@ local hasSlots = false
 if coldAt - now > MAX_COLD_AHEAD_US then
   coldAt = now
   redis.call('HSET', KEYS[1], 'coldAt', whole(now))
+end
+if changedAt - now > MAX_CLOCK_STEP_US then
+  changedAt = now
+  redis.call('HSET', KEYS[1], 'updatedAt', whole(now))
 end
 local closedAhead = (tonumber(config[5]) or 0) - now
 if closedAhead > MAX_CLOCK_STEP_US then

@@ -29,6 +29,7 @@ end
 redis.call('HSET', key, 'closed', whole(untilUs), 'closedAt', whole(now))
 if forUs == 0 then
   redis.call('HINCRBY', key, 'version', 1)
+  redis.call('HSET', key, 'updatedAt', whole(now))
 end
 redis.pcall('PUBLISH', channel, text)
 return 1

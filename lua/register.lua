@@ -3,9 +3,9 @@
   told that its config is not the one in force.
 
   KEYS[1]  config  hash without TTL: version (+1 a change), created (µs, when the governor was first written), coldAt
-                   (µs at which all buckets without state were empty; 0: they are full), updatedAt (µs), updatedBy, limits
-                   (JSON, code's), operator (JSON, an operator's, which win over code's; '': none since a reset; absent:
-                   none ever), revision (the highest that code brought; 0: none)
+                   (µs at which all buckets without state were empty; 0: they are full), updatedAt (µs at
+                   which the version last went up), updatedBy, limits (JSON, code's), operator (JSON, an operator's, which win
+                   over code's; '': none since a reset; absent: none ever), revision (the highest that code brought; 0: none)
   KEYS[2]  history list without TTL, newest first, of at most 100 changes: JSON { version, atUs, who, what }
   ARGV[1]  limits  JSON: code's as the caller knew them, or its own if it has just started
   ARGV[2]  the operator's limits as the caller knew them; '': none

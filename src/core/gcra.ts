@@ -1,5 +1,5 @@
-import { type AdaptiveState, begun, risen, used } from './adaptive.ts';
-import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from './moment.ts';
+import { type AdaptiveState, begun, used } from './adaptive.ts';
+import { type Moment, RECALL_US } from './moment.ts';
 import { horizonUs, MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 
 /**
@@ -34,7 +34,7 @@ export interface Bucket {
   adaptive: AdaptiveState | null;
   /** What `debt` was charged under, since a limit may be changed while its buckets live: units a µs and a token, and the burst. */
   rate: number;
-  readonly periodUs: number;
+  periodUs: number;
   readonly burst: number;
   readonly version: number;
 }
@@ -81,66 +81,6 @@ export function blank(limit: RateLimit, at: Moment): Bucket {
 }
 
 /**
- * The bucket as it stands now, in the limit's own units.
- *
- * A clock that steps back must not give tokens twice: the bucket's time stands still until the clock has caught up.
- * If it is behind by more than {@link MAX_CLOCK_STEP_US}, the earlier time was the wrong one, and standing still
- * would stop the work for as long as it was wrong: the bucket adopts `nowUs` and keeps its debt.
- */
-export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
-  const { nowUs } = at;
-  const bucket = stored.atUs - nowUs > MAX_CLOCK_STEP_US ? stepped(stored, nowUs) : { ...stored };
-  const idleUs = nowUs - bucket.atUs;
-  const emptyUs = Math.max(bucket.closedUs, at.closedUs);
-  if (emptyUs > bucket.atUs && emptyUs <= nowUs) {
-    // Whatever it held, a pause that is over has left it empty at its end.
-    drainTo(bucket, emptyUs);
-    bucket.debt = Math.max(bucket.debt, Math.min(MAX_DEBT_UNITS, limit.burst * bucket.periodUs));
-  }
-  drainTo(bucket, nowUs);
-  if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
-  if (bucket.version !== at.version) recall(bucket, nowUs);
-  if (bucket.version !== at.version && bucket.lineUs > bucket.atUs) {
-    // The same work, at the new pace.
-    const pace = (bucket.rate * limit.periodUs) / (limit.rate * bucket.periodUs);
-    bucket.lineUs = bucket.atUs + Math.min(MAX_AHEAD_US, Math.ceil((bucket.lineUs - bucket.atUs) * pace));
-  }
-  let { debt } = bucket;
-  if (bucket.periodUs !== limit.periodUs) {
-    debt = convert(debt, bucket.periodUs, limit.periodUs);
-    bucket.promised = convert(bucket.promised, bucket.periodUs, limit.periodUs);
-  }
-  const adaptive = limit.adaptive && adapted(bucket, limit, idleUs, nowUs);
-  const rate = rateOf(limit, adaptive, bucket.penaltyUs > nowUs);
-  if (bucket.version === at.version && bucket.periodUs === limit.periodUs) {
-    bucket.debt = debt;
-    repace(bucket, rate);
-    debt = bucket.debt;
-  }
-  const paused = emptyUs > nowUs ? capacityAt(limit, rate, emptyUs - nowUs) : 0;
-  if (paused > debt) {
-    // Like a promise: should the pause be ended early, it is taken back.
-    if (emptyUs > nowUs + RECALL_US) bucket.promised += paused - debt;
-    bucket.lastUs = Math.max(bucket.lastUs, emptyUs);
-    debt = paused;
-  }
-  const { periodUs, burst } = limit;
-  return { ...bucket, debt, adaptive, rate, periodUs, burst, version: at.version };
-}
-
-/**
- * Takes back what was promised to start later than {@link RECALL_US} from now. What may still be used left no more debt than
- * a full burst and that time's worth; and what was never promised so far ahead stays owed, whatever it comes to.
- */
-function recall(bucket: Bucket, nowUs: number): void {
-  if (bucket.promised === 0) return;
-  const usable = bucket.burst * bucket.periodUs + bucket.rate * RECALL_US;
-  bucket.debt = Math.min(bucket.debt, Math.max(usable, bucket.debt - bucket.promised));
-  bucket.promised = 0;
-  bucket.lastUs = Math.min(bucket.lastUs, nowUs + RECALL_US);
-}
-
-/**
  * The bucket drains at another rate from now on, under the same limit. What is promised keeps its time: else what stands for it
  * would drain before it starts, and others would come between.
  */
@@ -151,38 +91,6 @@ export function repace(bucket: Bucket, rate: number): void {
     bucket.debt = Math.min(MAX_DEBT_UNITS, debt);
   }
   bucket.rate = rate;
-}
-
-function stepped(bucket: Bucket, nowUs: number): Bucket {
-  const stepUs = bucket.atUs - nowUs;
-  return {
-    ...bucket,
-    atUs: nowUs,
-    lineUs: movedBy(bucket.lineUs, stepUs),
-    lastUs: movedBy(bucket.lastUs, stepUs),
-    closedUs: movedBy(bucket.closedUs, stepUs),
-    overUs: movedBy(bucket.overUs, stepUs),
-    penaltyUs: movedBy(bucket.penaltyUs, stepUs),
-  };
-}
-
-function drainTo(bucket: Bucket, us: number): void {
-  // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
-  const elapsedUs = us - bucket.atUs;
-  if (elapsedUs <= 0) return;
-  bucket.debt = elapsedUs >= ceilDiv(bucket.debt, bucket.rate) ? 0 : bucket.debt - elapsedUs * bucket.rate;
-  bucket.atUs = us;
-}
-
-function adapted(bucket: Bucket, limit: RateLimit, idleUs: number, nowUs: number): AdaptiveState {
-  const rule = limit.adaptive!;
-  if (bucket.adaptive === null || idleUs > ADAPTIVE_KEPT_US) return begun(rule, limit.rate / 1_000, nowUs);
-  return risen(bucket.adaptive, rule, limit.options.periodMs * 1_000, nowUs);
-}
-
-function rateOf(limit: RateLimit, adaptive: AdaptiveState | null, inPenalty: boolean): number {
-  const rate = adaptive === null ? limit.rate : adaptive.value;
-  return inPenalty ? penalised(limit, rate) : rate;
 }
 
 /** The share of a rate that a bucket has that was over its limit for long. */
@@ -303,12 +211,3 @@ export function remainingTokens(bucket: Bucket, limit: RateLimit): number {
  * number it exceeds: it exceeds it by at least 1/b, and doubles near it lie less than 2/b apart, since a < 2^53.
  */
 export const ceilDiv = (a: number, b: number): number => Math.ceil(a / b);
-
-// What was used stays used, in tokens. The fraction of a token is rounded up by at least a unit: on the safe side.
-function convert(debt: number, fromPeriodUs: number, toPeriodUs: number): number {
-  const fraction = debt % fromPeriodUs;
-  const tokens = (debt - fraction) / fromPeriodUs;
-  const rest =
-    fraction === 0 ? 0 : Math.min(toPeriodUs, Math.ceil((fraction / fromPeriodUs) * toPeriodUs) + 1);
-  return Math.min(MAX_DEBT_UNITS, tokens * toPeriodUs + rest);
-}

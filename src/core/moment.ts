@@ -8,6 +8,8 @@ export interface Moment {
   readonly closedUs: number;
   /** Version of the limits in force. Grants made ahead under another one are recalled. */
   readonly version: number;
+  /** When the limits came to that version. 0: not known; then they are taken to have done so now. */
+  readonly changedUs: number;
 }
 
 /**

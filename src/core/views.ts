@@ -1,10 +1,10 @@
+import { drained } from './draining.ts';
 import {
   ADAPTIVE_KEPT_US,
   type Bucket,
   blank,
   ceilDiv,
   costUnits,
-  drained,
   fullAtUs,
   waitUs as rateWaitUs,
   remainingTokens,

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { drained } from '../../src/core/draining.ts';
 import {
   type Bucket,
   blank,
   ceilDiv,
   commit,
-  drained,
   fullAtUs,
   refund,
   remainingTokens,

@@ -118,7 +118,7 @@ function ticks(before: World): World {
 
 function changes(before: World): World {
   const office = before.office.copy();
-  office.change(limitsOf(maxOf(before) === 2 ? 3 : 2));
+  office.change(limitsOf(maxOf(before) === 2 ? 3 : 2), before.nowUs);
   return { ...before, office };
 }
 

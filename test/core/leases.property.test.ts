@@ -115,7 +115,7 @@ it('never has more held than there are slots, in order, with fences that grow', 
           expect(live().waiting.some(({ holder }) => holder === operation.holder)).toBe(false);
         } else if (operation.kind === 'change') {
           max = operation.max;
-          office.change(limitsOf(max));
+          office.change(limitsOf(max), nowUs);
           expect(live().leases).toEqual(before.leases);
         } else {
           const names = office.names.length;

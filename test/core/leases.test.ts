@@ -80,7 +80,7 @@ describe('slots', () => {
   it('of a limit that was lowered are taken from nobody; there is no more until there is room', () => {
     const office = new Office(slots(4));
     const held = ['a', 'b', 'c', 'd'].map((holder) => take(office, 0, holder));
-    office.change(slots(2));
+    office.change(slots(2), 0);
     expect(held.map((slot) => office.renew(1 * S, slot))).toEqual([true, true, true, true]);
     for (const slot of held.slice(0, 2)) {
       expect(office.allows(1 * S, { holder: 'e' })).toBe(false);

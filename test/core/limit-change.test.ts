@@ -7,6 +7,7 @@ import { legsOf } from '../../src/core/request.ts';
 import type { Buckets } from '../../src/core/states.ts';
 import { AT_ONCE } from '../store/support/terms.ts';
 import { limitOf, momentAt, NOBODY, noWake, S, ZERO_US } from './support/desk.ts';
+import { Office, WAITING } from './support/office.ts';
 
 /** A limit whose numbers may be changed while its bucket lives, as a store with a newer configuration has it. */
 function changeable() {
@@ -57,5 +58,40 @@ describe('a limit that is changed', () => {
     const verdict = ask(even, 0, 81);
     expect(verdict.granted).toBe(false);
     expect(verdict.waitUs).toBeLessThanOrEqual(100_000 + 40);
+  });
+});
+
+describe('what was promised more than a second ahead of a change', () => {
+  const at = (rate: number) => ({ calls: perSecond(rate, { burst: 1 }) });
+
+  // Ten seconds of 10/s are promised. Of that a second stands, and the token that was there: eleven are owed.
+  function changed(rate: number): Office {
+    const office = new Office(at(10));
+    for (let n = 0; n < 101; n++) office.ask(0, WAITING);
+    office.change(at(rate), 0);
+    return office;
+  }
+
+  it.each([
+    [20, 0.55],
+    [100, 0.11],
+    [5, 2.2],
+  ])('is taken back as of the change (to %i/s), however late and often somebody looks', (rate, waitS) => {
+    const office = changed(rate);
+    for (const part of [0, 0.25, 0.5, 0.9, 1]) {
+      const atUs = Math.round(waitS * part * S);
+      expect(office.views(atUs)[0]!.waitUs).toBe(waitS * S - atUs);
+      expect(office.copy().ask(atUs).granted).toBe(part === 1);
+    }
+  });
+
+  it('drains at the rate of each limit for as long as that was in force', () => {
+    const office = new Office(at(10));
+    for (let n = 0; n < 100; n++) office.force(0);
+    office.change(at(1), 5 * S);
+    // A hundred were owed, and fifty of them had drained by then.
+    expect(office.views(15 * S)[0]!.waitUs).toBe(40 * S);
+    expect(office.copy().ask(55 * S - 1).granted).toBe(false);
+    expect(office.copy().ask(55 * S).granted).toBe(true);
   });
 });

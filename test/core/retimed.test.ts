@@ -62,6 +62,4 @@ describe('limits that are changed while reservations are held', () => {
     await done;
     expect(starts.map(({ item }) => item)).toEqual(range(50));
   });
-
-  // Who waits for a shut gate to open asks nothing else.
 });

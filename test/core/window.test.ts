@@ -125,7 +125,7 @@ describe('any window', () => {
     const kind = 'window' as const;
     const office = new Office({ daily: { kind, max: 10, windowMs: 10_000, ...mode } });
     expect(office.allows(0, { cost: 8 })).toBe(true);
-    office.change({ daily: { kind, max: 3, windowMs: 10_000, ...mode } });
+    office.change({ daily: { kind, max: 3, windowMs: 10_000, ...mode } }, 0);
     const { granted, waitUs } = office.ask(1_000 * MS);
     expect(granted).toBe(false);
     expect(office.copy().allows(1_000 * MS + waitUs - 1)).toBe(false);
@@ -142,7 +142,7 @@ describe('windows that begin by the clock from now on', () => {
     const office = new Office(fixed(10_000, false));
     expect(office.allows(14_000 * MS, { cost: 3 })).toBe(true); // the end of a window from first use
     expect(office.allows(24_000 * MS, { cost: 3 })).toBe(true); // the next one, to 34,000
-    office.change(fixed(windowMs, true));
+    office.change(fixed(windowMs, true), 24_000 * MS);
     // Sooner, and what starts from now until then would not count in the window by the clock in which it starts.
     const freeMs = windowMs === 10_000 ? 40_000 : 30_000;
     expect(office.ask(24_500 * MS).waitUs).toBe((freeMs - 24_500) * MS);

@@ -16,6 +16,7 @@ export class MemoryConfig {
   #current: Configuration;
   #history: readonly ConfigurationChange[] = [];
   #coldAtUs: number;
+  #changedUs = 0;
   readonly messages = new Emitter<{ message: StoreMessage }>();
 
   constructor(
@@ -46,6 +47,11 @@ export class MemoryConfig {
     return this.#coldAtUs;
   }
 
+  /** When the limits came to their version. */
+  get changedUs(): number {
+    return this.#changedUs;
+  }
+
   get configuration() {
     return { ...this.#current, history: this.#history };
   }
@@ -61,6 +67,7 @@ export class MemoryConfig {
   /** A new version under which all is as before: grants that were promised ahead are recalled. */
   recall(): void {
     this.#current = Object.freeze({ ...this.#current, version: this.#current.version + 1 });
+    this.#changedUs = this.nowUs();
   }
 
   #operate(operator: Limits, who: string): Configuration {
@@ -72,6 +79,7 @@ export class MemoryConfig {
     const version = before.version + 1;
     const limits = overlaid(before.code, operator);
     this.#current = Object.freeze({ ...before, version, limits, operator, who });
+    this.#changedUs = this.nowUs();
     this.#history = [{ version, atUs: this.wallUs(), who, what }, ...this.#history].slice(0, MAX_HISTORY);
     this.messages.emit('message', { kind: 'configured', version, who, limits });
     return this.#current;

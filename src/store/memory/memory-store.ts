@@ -178,9 +178,9 @@ export class MemoryStore implements Store {
 
   #now(): Moment {
     this.#assertOpen();
-    const { coldAtUs } = this.#config;
+    const { coldAtUs, changedUs } = this.#config;
     const { version } = this.#config.configuration;
-    return { nowUs: this.#nowUs(), coldAtUs, closedUs: this.#closedUs, version };
+    return { nowUs: this.#nowUs(), coldAtUs, closedUs: this.#closedUs, version, changedUs };
   }
 
   // Never 0, which stands for "no time" in a bucket.

@@ -106,7 +106,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'ba608cb7c66e05d3995ccd7a2d8661d95629a4ac',
+  sha1: 'cfff9bbf9192d055611cc4ab54ddb10b223a8e2f',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -136,14 +136,14 @@ end
 local function expireAfterMs(key, ms)
   redis.call('PEXPIRE', key, whole(ms))
 end
-local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt', 'closed', 'closedAt')
+local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt', 'closed', 'closedAt', 'updatedAt')
 local input = cjson.decode(ARGV[1])
 local version = input[1]
 if tonumber(config[1]) ~= version or tonumber(config[2]) ~= input[2] then
   return { 1, '' }
 end
 local now = nowUs()
-local coldAt, closedUntil = tonumber(config[3]) or 0, tonumber(config[4]) or 0
+local coldAt, closedUntil, changedAt = tonumber(config[3]) or 0, tonumber(config[4]) or 0, tonumber(config[6]) or 0
 local words = cjson.decode(ARGV[2])
 local wakePrefix, eventsChannel, instance, countsListeners = words[1], words[2], words[3], words[4] == '1'
 local hasSlots = false
@@ -355,6 +355,83 @@ do
     end
   end
 end
+local ADAPTIVE_KEPT_US = 3600000000
+local function adaptedAt(bucket, limit, idle)
+  local state = bucket.adaptive
+  if not state or idle > ADAPTIVE_KEPT_US then
+    return adaptiveBegun(limit.adaptive, limit.rate)
+  end
+  adaptiveRise(state, limit.adaptive, limit.adaptive.period)
+  return state
+end
+local function stepBack(bucket)
+  local step = bucket.at - now
+  bucket.at = now
+  bucket.line = movedBy(bucket.line, step)
+  bucket.last = movedBy(bucket.last, step)
+  bucket.closed = movedBy(bucket.closed, step)
+  bucket.over = movedBy(bucket.over, step)
+  bucket.penalty = movedBy(bucket.penalty, step)
+end
+local function advance(bucket, limit, unit, us)
+  local empty = max(bucket.closed, closedUntil)
+  if empty > bucket.at and empty <= us then
+    drainTo(bucket, empty)
+    bucket.debt = max(bucket.debt, min(MAX_DEBT, limit.burst * unit))
+  end
+  drainTo(bucket, us)
+end
+local function changeOver(bucket, limit, unit, burst)
+  advance(bucket, limit, unit, changedAt == 0 and now or min(changedAt, now))
+  if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
+    bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
+    bucket.last = bucket.at + RECALL_US
+  end
+  bucket.promised = 0
+  if bucket.line > bucket.at then
+    local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
+    bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
+  end
+  if unit ~= limit.unit then
+    bucket.debt = convert(bucket.debt, unit, limit.unit)
+  end
+end
+local function keepEmpty(bucket)
+  local empty = max(bucket.closed, closedUntil)
+  local paused = empty > now and capacityAt(bucket.limit, bucket.rate, empty - now) or 0
+  if paused > bucket.debt then
+    if empty > now + RECALL_US then
+      bucket.promised = bucket.promised + paused - bucket.debt
+    end
+    bucket.last = max(bucket.last, empty)
+    bucket.debt = paused
+  end
+end
+local function drain(bucket, limit, unit, burst, storedVersion)
+  if bucket.at - now > MAX_CLOCK_STEP_US then
+    stepBack(bucket)
+  end
+  local rate = limit.rate
+  if limit.adaptive then
+    bucket.adaptive = adaptedAt(bucket, limit, now - bucket.at)
+    rate = bucket.adaptive.value
+  else
+    bucket.adaptive = nil
+  end
+  if limit.penaltyAfter > 0 and bucket.penalty > now then
+    rate = penalised(limit, rate)
+  end
+  if storedVersion ~= version or unit ~= limit.unit then
+    changeOver(bucket, limit, unit, burst)
+    bucket.rate = rate
+  end
+  advance(bucket, limit, limit.unit, now)
+  if bucket.last <= now + RECALL_US then
+    bucket.promised = 0
+  end
+  repace(bucket, rate)
+  keepEmpty(bucket)
+end
 local readAdaptive, writeAdaptive
 do
   local ADAPTIVE_FIELDS = {
@@ -376,78 +453,6 @@ do
     end
     return table.concat(numbers, ' ')
   end
-end
-local ADAPTIVE_KEPT_US = 3600000000
-local function adaptedAt(bucket, limit, idle)
-  local state = bucket.adaptive
-  if not state or idle > ADAPTIVE_KEPT_US then
-    return adaptiveBegun(limit.adaptive, limit.rate)
-  end
-  adaptiveRise(state, limit.adaptive, limit.adaptive.period)
-  return state
-end
-local function stepBack(bucket)
-  local step = bucket.at - now
-  bucket.at = now
-  bucket.line = movedBy(bucket.line, step)
-  bucket.last = movedBy(bucket.last, step)
-  bucket.closed = movedBy(bucket.closed, step)
-  bucket.over = movedBy(bucket.over, step)
-  bucket.penalty = movedBy(bucket.penalty, step)
-end
-local function keepEmpty(bucket)
-  local empty = max(bucket.closed, closedUntil)
-  local paused = empty > now and capacityAt(bucket.limit, bucket.rate, empty - now) or 0
-  if paused > bucket.debt then
-    if empty > now + RECALL_US then
-      bucket.promised = bucket.promised + paused - bucket.debt
-    end
-    bucket.last = max(bucket.last, empty)
-    bucket.debt = paused
-  end
-end
-local function drain(bucket, limit, unit, burst, storedVersion)
-  if bucket.at - now > MAX_CLOCK_STEP_US then
-    stepBack(bucket)
-  end
-  local idle = now - bucket.at
-  local empty = max(bucket.closed, closedUntil)
-  if empty > bucket.at and empty <= now then
-    drainTo(bucket, empty)
-    bucket.debt = max(bucket.debt, min(MAX_DEBT, limit.burst * unit))
-  end
-  drainTo(bucket, now)
-  if bucket.last <= now + RECALL_US then
-    bucket.promised = 0
-  end
-  if storedVersion ~= version and bucket.promised > 0 then
-    bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
-    bucket.promised = 0
-    bucket.last = min(bucket.last, now + RECALL_US)
-  end
-  if storedVersion ~= version and bucket.line > bucket.at then
-    local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
-    bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
-  end
-  if unit ~= limit.unit then
-    bucket.debt = convert(bucket.debt, unit, limit.unit)
-    bucket.promised = convert(bucket.promised, unit, limit.unit)
-  end
-  local rate = limit.rate
-  if limit.adaptive then
-    bucket.adaptive = adaptedAt(bucket, limit, idle)
-    rate = bucket.adaptive.value
-  else
-    bucket.adaptive = nil
-  end
-  if limit.penaltyAfter > 0 and bucket.penalty > now then
-    rate = penalised(limit, rate)
-  end
-  if storedVersion == version and unit == limit.unit then
-    repace(bucket, rate)
-  end
-  bucket.rate = rate
-  keepEmpty(bucket)
 end
 local function rateRest(bucket)
   local rest = max(bucket.at + ceil(bucket.debt / bucket.rate), bucket.closed, bucket.penalty)
@@ -2000,6 +2005,10 @@ if coldAt - now > MAX_COLD_AHEAD_US then
   coldAt = now
   redis.call('HSET', KEYS[1], 'coldAt', whole(now))
 end
+if changedAt - now > MAX_CLOCK_STEP_US then
+  changedAt = now
+  redis.call('HSET', KEYS[1], 'updatedAt', whole(now))
+end
 local closedAhead = (tonumber(config[5]) or 0) - now
 if closedAhead > MAX_CLOCK_STEP_US then
   closedUntil = movedBy(closedUntil, closedAhead)
@@ -2441,7 +2450,7 @@ return { whole(redis.call('ZCARD', KEYS[2])), whole(math.max(0, now - tonumber(f
 
 export const pauseScript: Script = {
   name: 'pause',
-  sha1: '90acf64dcc0e6bc82ce3c97042a839f0e6ab1353',
+  sha1: '66b6905611cb6bbde0685a51e6a6e6837698d612',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -2487,6 +2496,7 @@ end
 redis.call('HSET', key, 'closed', whole(untilUs), 'closedAt', whole(now))
 if forUs == 0 then
   redis.call('HINCRBY', key, 'version', 1)
+  redis.call('HSET', key, 'updatedAt', whole(now))
 end
 redis.pcall('PUBLISH', channel, text)
 return 1

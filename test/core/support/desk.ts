@@ -25,11 +25,12 @@ export function rateLimits(options: LimitsOptions): readonly RateLimit[] {
 }
 
 /** A moment at which nothing is known but the time. */
-export const momentAt = (nowUs: number, coldAtUs = 0, version = 1): Moment => ({
+export const momentAt = (nowUs: number, coldAtUs = 0, version = 1, changedUs = 0): Moment => ({
   nowUs,
   coldAtUs,
   closedUs: 0,
   version,
+  changedUs,
 });
 
 export const NOBODY = { holder: '' };

@@ -174,6 +174,7 @@ export class History {
   #corrections = 0;
   #lastWaitUs = 0;
   #version = 1;
+  #changedUs = 0;
   /** Grants that may still be cancelled, oldest first. */
   #open: OpenGrant[] = [];
 
@@ -208,6 +209,7 @@ export class History {
   change(limits: readonly RateLimit[]): void {
     this.limits = limits;
     this.#version += 1;
+    this.#changedUs = this.nowUs;
     this.#open = [];
     for (const entry of [...this.entries.values()].flat()) {
       entry.promised ||= entry.atUs > this.nowUs;
@@ -224,7 +226,8 @@ export class History {
     if (verdict.granted) this.#book(verdict, legs);
     else {
       this.refusals += 1;
-      for (const [name, bucket] of this.buckets) assertNothingCharged(name, before.get(name), bucket);
+      for (const [name, bucket] of this.buckets)
+        assertNothingCharged(name, before.get(name), bucket, this.#changedUs);
     }
   }
 
@@ -320,7 +323,7 @@ export class History {
   }
 
   get #at() {
-    return momentAt(this.nowUs, 0, this.#version);
+    return momentAt(this.nowUs, 0, this.#version, this.#changedUs);
   }
 
   #tokenUs(): number {
@@ -362,23 +365,34 @@ export class History {
 }
 
 /**
- * A refusal charges nothing and gives nothing back: what is owed now is what was owed before, less what drained since. After a
- * change of the limits it may be as much less as was recalled: never less than what can start within a second leaves.
+ * A refusal charges nothing and gives nothing back: what is owed now is what was owed before, less what drained since; under each
+ * limit at its rate. At a change of the limits it may be as much less as was recalled: never less than what can start within a
+ * second of it leaves.
  */
-function assertNothingCharged(name: string, before: Bucket | undefined, after: Bucket): void {
+function assertNothingCharged(
+  name: string,
+  before: Bucket | undefined,
+  after: Bucket,
+  changedUs: number,
+): void {
   const { debt, atUs, rate, periodUs, burst, version, granted } = before ?? { ...after, debt: 0, granted: 0 };
-  const elapsedUs = Math.max(0, after.atUs - atUs);
-  const left = BigInt(debt) - BigInt(elapsedUs) * BigInt(rate);
-  const owed = left > 0n ? left : 0n;
+  const isChanged = version !== after.version;
+  const untilUs = isChanged ? Math.max(atUs, Math.min(changedUs, after.atUs)) : after.atUs;
+  const owed = less(BigInt(debt), untilUs - atUs, rate);
   const standing = BigInt(burst) * BigInt(periodUs) + BigInt(rate) * BigInt(RECALL_US);
-  const leastOwed = version !== after.version && standing < owed ? standing : owed;
+  const leastOwed = isChanged && standing < owed ? standing : owed;
   // Units are those of the limit at the last write. Into a changed limit's units debt is rounded, upwards by at most two,
   // and cut where it would leave the exact range.
-  const converted = rate !== after.rate || periodUs !== after.periodUs;
-  if (converted && after.debt === MAX_DEBT_UNITS) return;
-  const owes = BigInt(after.debt) * BigInt(periodUs);
-  const mostOver = converted ? 2n * BigInt(periodUs) : 0n;
-  const isSame =
-    owes >= leastOwed * BigInt(after.periodUs) && owes <= owed * BigInt(after.periodUs) + mostOver;
-  if (!isSame || after.granted !== granted) throw new Error(`a refusal changed ${name}`);
+  const mostOver = periodUs === after.periodUs ? 0n : 2n;
+  if (mostOver > 0n && after.debt === MAX_DEBT_UNITS) return;
+  const [own, theirs] = [BigInt(periodUs), BigInt(after.periodUs)];
+  const least = less((leastOwed * theirs) / own, after.atUs - untilUs, after.rate);
+  const most = less((owed * theirs) / own + mostOver, after.atUs - untilUs, after.rate);
+  const owes = BigInt(after.debt);
+  if (owes < least || owes > most || after.granted !== granted) throw new Error(`a refusal changed ${name}`);
+}
+
+function less(owed: bigint, elapsedUs: number, rate: number): bigint {
+  const left = owed - BigInt(Math.max(0, elapsedUs)) * BigInt(rate);
+  return left > 0n ? left : 0n;
 }

@@ -137,7 +137,7 @@ export class Mixture {
     else if (kind === 'resume') this.#resume(operation);
     else if (kind === 'forget') this.office.forget(this.nowUs);
     else if (kind === 'change') {
-      this.office.change(this.versions[pick % this.versions.length]!);
+      this.office.change(this.versions[pick % this.versions.length]!, this.nowUs);
       this.#recall();
     } else this.#giveBack(kind, pick, operation.cost);
   }

@@ -41,6 +41,7 @@ export class Office {
   readonly woken: string[] = [];
   limits: Limits;
   version = 1;
+  changedUs = 0;
   closedUs = 0;
   readonly #shelf: Shelf;
 
@@ -100,14 +101,16 @@ export class Office {
     else if (this.closedUs > ZERO_US + atUs) {
       this.closedUs = ZERO_US + atUs;
       this.version += 1;
+      this.changedUs = ZERO_US + atUs;
       return true;
     }
     return false;
   }
 
-  change(limits: LimitsOptions | Limits): void {
+  change(limits: LimitsOptions | Limits, atUs: number): void {
     this.limits = Array.isArray(limits) ? (limits as Limits) : parseLimits(limits);
     this.version += 1;
+    this.changedUs = ZERO_US + atUs;
   }
 
   legs(cost: Cost, keys?: Keys): Leg[] {
@@ -115,7 +118,8 @@ export class Office {
   }
 
   at(atUs: number): Moment {
-    return { nowUs: ZERO_US + atUs, coldAtUs: 0, closedUs: this.closedUs, version: this.version };
+    const { closedUs, version, changedUs } = this;
+    return { nowUs: ZERO_US + atUs, coldAtUs: 0, closedUs, version, changedUs };
   }
 
   /** The buckets of a request, as they look to it. */
@@ -144,6 +148,7 @@ export class Office {
   copy(): Office {
     const copy = new Office(this.limits, this.#shelf.copy());
     copy.version = this.version;
+    copy.changedUs = this.changedUs;
     copy.closedUs = this.closedUs;
     return copy;
   }

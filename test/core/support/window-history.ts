@@ -115,7 +115,6 @@ export class WindowHistory {
   #nowUs = 0;
   #latestUs = 0;
   #lastWaitUs = 0;
-  #recalled = false;
   #open: { receipt: Receipt; entry: Entry }[] = [];
   readonly #office: Office;
 
@@ -153,14 +152,11 @@ export class WindowHistory {
     this.#open.push({ receipt: verdict.receipt, entry });
   }
 
-  /**
-   * A refusal tells the first microsecond at which the request passes. Not later: only without anything recalled. What lies more
-   * than a second ahead of a look is gone for that look, and may lie within that second of a later one.
-   */
+  /** A refusal tells the first microsecond at which the request passes. */
   #checkWait(waitUs: number, cost: number): void {
     const atUs = this.#nowUs + waitUs;
     if (this.#office.copy().allows(atUs - 1, { cost })) throw new Error('granted sooner than a refusal told');
-    if (!this.#recalled && !this.#office.copy().allows(atUs, { cost }))
+    if (!this.#office.copy().allows(atUs, { cost }))
       throw new Error('refused when a refusal told it would pass');
   }
 
@@ -180,7 +176,7 @@ export class WindowHistory {
   }
 
   #change(to: number): void {
-    this.#office.change(this.versions[to % this.versions.length]!);
+    this.#office.change(this.versions[to % this.versions.length]!, this.#nowUs);
     this.seen.changes += 1;
     const nowUs = this.#nowUs;
     for (const entry of this.entries) {
@@ -188,7 +184,6 @@ export class WindowHistory {
       entry.promised = true;
       if (entry.atUs <= nowUs + RECALL_US) continue;
       entry.cost = 0;
-      this.#recalled = true;
     }
   }
 

@@ -107,8 +107,9 @@ export class Both {
   }
 
   async #change(limits: LimitsOptions): Promise<void> {
-    this.#model.change(parseLimits(limits));
+    this.#model.change(parseLimits(limits), this.#nowUs);
     await this.redis.hincrby(configKey(this.name), 'version', 1);
+    await this.redis.hset(configKey(this.name), 'updatedAt', this.#nowUs);
   }
 
   async #pauseAll(forUs: number): Promise<void> {

@@ -48,6 +48,7 @@ export class Model {
   readonly buckets = new Kept();
   #closedUs = 0;
   #closedAtUs = 0;
+  #changedUs = 0;
   version = 1;
 
   constructor(
@@ -56,12 +57,14 @@ export class Model {
   ) {}
 
   moment(nowUs: number): Moment {
-    return { nowUs, coldAtUs: this.coldAtUs, closedUs: this.#closedUs, version: this.version };
+    const { coldAtUs, version } = this;
+    return { nowUs, coldAtUs, closedUs: this.#closedUs, version, changedUs: this.#changedUs };
   }
 
   /** A call comes in. Times that a wrong clock wrote are put right with the clock. */
   begin(nowUs: number): void {
     if (this.coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.coldAtUs = nowUs;
+    if (this.#changedUs - nowUs > MAX_CLOCK_STEP_US) this.#changedUs = nowUs;
     const aheadUs = this.#closedAtUs - nowUs;
     if (aheadUs > MAX_CLOCK_STEP_US) {
       this.#closedUs = movedBy(this.#closedUs, aheadUs);
@@ -69,9 +72,10 @@ export class Model {
     }
   }
 
-  change(limits: Limits): void {
+  change(limits: Limits, nowUs: number): void {
     this.limits = limits;
     this.version += 1;
+    this.#changedUs = nowUs;
   }
 
   /** @param forUs - 0: it is resumed. */
@@ -81,7 +85,9 @@ export class Model {
     if (forUs > 0 ? untilUs <= this.#closedUs : this.#closedUs <= nowUs) return;
     this.#closedUs = untilUs;
     this.#closedAtUs = nowUs;
-    if (forUs === 0) this.version += 1;
+    if (forUs > 0) return;
+    this.version += 1;
+    this.#changedUs = nowUs;
   }
 
   /** @param receipt - Of the grant that the step is about. */

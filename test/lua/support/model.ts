@@ -3,7 +3,7 @@ import { acquire, force, peek, type Sight } from '../../../src/core/decide.ts';
 import { type Bucket, MAX_COLD_AHEAD_US } from '../../../src/core/gcra.ts';
 import { cancel } from '../../../src/core/give-back.ts';
 import type { Limits } from '../../../src/core/limit.ts';
-import type { Moment } from '../../../src/core/moment.ts';
+import { MAX_CLOCK_STEP_US, type Moment } from '../../../src/core/moment.ts';
 import { legsOf } from '../../../src/core/request.ts';
 import type { Buckets } from '../../../src/core/states.ts';
 import type { Request } from '../../../src/core/store.ts';
@@ -17,6 +17,7 @@ export class Model {
   #limits: Limits;
   #coldAtUs: number;
   #version = 1;
+  #changedUs = 0;
 
   constructor(limits: Limits, coldAtUs: number) {
     this.#limits = limits;
@@ -42,6 +43,7 @@ export class Model {
   /** A call comes in. A time that a wrong clock wrote is put right with the clock. */
   begin(nowUs: number): void {
     if (this.#coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.#coldAtUs = nowUs;
+    if (this.#changedUs - nowUs > MAX_CLOCK_STEP_US) this.#changedUs = nowUs;
   }
 
   /** A process with other limits starts. Slower limits must not find buckets empty that had filled since a cold start. */
@@ -50,10 +52,11 @@ export class Model {
     if (this.#coldAtUs > 0 && this.#coldAtUs + fillingUs(this.#limits) <= nowUs) this.#coldAtUs = 0;
     this.#limits = limits;
     this.#version += 1;
+    this.#changedUs = nowUs;
   }
 
   #at(nowUs: number): Moment {
-    return momentAt(nowUs, this.#coldAtUs, this.#version);
+    return momentAt(nowUs, this.#coldAtUs, this.#version, this.#changedUs);
   }
 
   #legs(request: Request) {

@@ -1,0 +1,116 @@
+import { type AdaptiveState, begun, risen } from './adaptive.ts';
+import { ADAPTIVE_KEPT_US, type Bucket, capacityAt, ceilDiv, penalised, repace } from './gcra.ts';
+import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from './moment.ts';
+import { MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
+
+/** What time, pauses and changes of the limits make of a bucket. lua/includes/drain.lua is the same in Lua. */
+
+/**
+ * The bucket as it stands now, in the limit's own units: a function of what is stored and of the moment alone, so that who
+ * looks often sees the same as who looks once.
+ *
+ * A clock that steps back must not give tokens twice: the bucket's time stands still until the clock has caught up.
+ * If it is behind by more than {@link MAX_CLOCK_STEP_US}, the earlier time was the wrong one, and standing still
+ * would stop the work for as long as it was wrong: the bucket adopts `nowUs` and keeps its debt.
+ */
+export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
+  const { nowUs } = at;
+  const bucket = stored.atUs - nowUs > MAX_CLOCK_STEP_US ? stepped(stored, nowUs) : { ...stored };
+  const emptyUs = Math.max(bucket.closedUs, at.closedUs);
+  bucket.adaptive = limit.adaptive && adapted(bucket, limit, nowUs);
+  const rate = rateAt(bucket, limit, nowUs);
+  if (bucket.version !== at.version || bucket.periodUs !== limit.periodUs) {
+    changeOver(bucket, limit, emptyUs, at);
+    bucket.rate = rate;
+  }
+  advance(bucket, limit, emptyUs, nowUs);
+  if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
+  repace(bucket, rate);
+  keepEmpty(bucket, limit, emptyUs, nowUs);
+  return { ...bucket, burst: limit.burst, version: at.version };
+}
+
+// A paused bucket is empty at the end of its pause, whatever its rate. Like a promise: should it end early, that is taken back.
+function keepEmpty(bucket: Bucket, limit: RateLimit, emptyUs: number, nowUs: number): void {
+  const paused = emptyUs > nowUs ? capacityAt(limit, bucket.rate, emptyUs - nowUs) : 0;
+  if (paused <= bucket.debt) return;
+  if (emptyUs > nowUs + RECALL_US) bucket.promised += paused - bucket.debt;
+  bucket.lastUs = Math.max(bucket.lastUs, emptyUs);
+  bucket.debt = paused;
+}
+
+/**
+ * Takes the bucket to the moment at which the limits changed, and there into the terms of the new ones.
+ *
+ * What was promised to start later than {@link RECALL_US} after it is taken back. What may still be used left no more debt than
+ * a full burst and that time's worth; and what was never promised so far ahead stays owed, whatever it comes to.
+ */
+function changeOver(bucket: Bucket, limit: RateLimit, emptyUs: number, at: Moment): void {
+  const changedUs = at.changedUs === 0 ? at.nowUs : Math.min(at.changedUs, at.nowUs);
+  advance(bucket, limit, emptyUs, changedUs);
+  if (bucket.lastUs > bucket.atUs + RECALL_US && bucket.promised > 0) {
+    const usable = bucket.burst * bucket.periodUs + bucket.rate * RECALL_US;
+    bucket.debt = Math.min(bucket.debt, Math.max(usable, bucket.debt - bucket.promised));
+    bucket.lastUs = bucket.atUs + RECALL_US;
+  }
+  bucket.promised = 0;
+  if (bucket.lineUs > bucket.atUs) {
+    // The same work, at the new pace.
+    const pace = (bucket.rate * limit.periodUs) / (limit.rate * bucket.periodUs);
+    bucket.lineUs = bucket.atUs + Math.min(MAX_AHEAD_US, Math.ceil((bucket.lineUs - bucket.atUs) * pace));
+  }
+  if (bucket.periodUs !== limit.periodUs) bucket.debt = convert(bucket.debt, bucket.periodUs, limit.periodUs);
+  bucket.periodUs = limit.periodUs;
+}
+
+function stepped(bucket: Bucket, nowUs: number): Bucket {
+  const stepUs = bucket.atUs - nowUs;
+  return {
+    ...bucket,
+    atUs: nowUs,
+    lineUs: movedBy(bucket.lineUs, stepUs),
+    lastUs: movedBy(bucket.lastUs, stepUs),
+    closedUs: movedBy(bucket.closedUs, stepUs),
+    overUs: movedBy(bucket.overUs, stepUs),
+    penaltyUs: movedBy(bucket.penaltyUs, stepUs),
+  };
+}
+
+/** Lets time pass. Whatever the bucket held, a pause that is over has left it empty at its end. */
+function advance(bucket: Bucket, limit: RateLimit, emptyUs: number, us: number): void {
+  if (emptyUs > bucket.atUs && emptyUs <= us) {
+    drainTo(bucket, emptyUs);
+    bucket.debt = Math.max(bucket.debt, Math.min(MAX_DEBT_UNITS, limit.burst * bucket.periodUs));
+  }
+  drainTo(bucket, us);
+}
+
+function drainTo(bucket: Bucket, us: number): void {
+  // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
+  const elapsedUs = us - bucket.atUs;
+  if (elapsedUs <= 0) return;
+  bucket.debt = elapsedUs >= ceilDiv(bucket.debt, bucket.rate) ? 0 : bucket.debt - elapsedUs * bucket.rate;
+  bucket.atUs = us;
+}
+
+function adapted(bucket: Bucket, limit: RateLimit, nowUs: number): AdaptiveState {
+  const rule = limit.adaptive!;
+  if (bucket.adaptive === null || nowUs - bucket.atUs > ADAPTIVE_KEPT_US)
+    return begun(rule, limit.rate / 1_000, nowUs);
+  return risen(bucket.adaptive, rule, limit.options.periodMs * 1_000, nowUs);
+}
+
+/** What the bucket drains at: what an adaptive limit has come to, or the limit's rate; in a penalty a share of it. */
+function rateAt({ adaptive, penaltyUs }: Bucket, limit: RateLimit, us: number): number {
+  const rate = adaptive === null ? limit.rate : adaptive.value;
+  return penaltyUs > us ? penalised(limit, rate) : rate;
+}
+
+// What was used stays used, in tokens. The fraction of a token is rounded up by at least a unit: on the safe side.
+function convert(debt: number, fromPeriodUs: number, toPeriodUs: number): number {
+  const fraction = debt % fromPeriodUs;
+  const tokens = (debt - fraction) / fromPeriodUs;
+  const rest =
+    fraction === 0 ? 0 : Math.min(toPeriodUs, Math.ceil((fraction / fromPeriodUs) * toPeriodUs) + 1);
+  return Math.min(MAX_DEBT_UNITS, tokens * toPeriodUs + rest);
+}
