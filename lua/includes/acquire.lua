@@ -9,7 +9,7 @@
 --- @include "buckets"
 local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
 local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
-local MAX_PAUSE_RESERVED_US = 60000000
+local MAX_PAUSE_SLOTTED_US = 60000000
 
 local maxWait, maxSlot, allGiveSlots, returning, patience, priority, queues = 0, 0, false, false, 0, 1, false
 local holder = ''
@@ -63,7 +63,8 @@ end
 -- Whether grants from this bucket are made ahead at all.
 local function canReserve(bucket)
   if bucket.kind == RATE then
-    return not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
+    local follows = not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
+    return follows and emptyOf(bucket) <= now
   end
   return bucket.kind ~= SLOTS
 end
@@ -99,11 +100,11 @@ end
 local function join(bucket, cost, wait)
   local slot = max(now + wait, bucket.seenLine)
   if bucket.kind == RATE then
-    local interval = intervalOf(bucket, cost)
+    local behind = whenWorth(intervalOf(bucket, cost), slot, emptyOf(bucket))
     overLimit(bucket)
-    joinLine(bucket, slot, interval)
+    joinLine(bucket, behind)
   else
-    joinLine(bucket, slot, intervalOf(bucket, cost))
+    joinLine(bucket, slot + intervalOf(bucket, cost))
     if bucket.kind == SHARE then
       stateShare(bucket)
     end
@@ -144,7 +145,7 @@ local function refuse(first, last, leg, reason, longestWait, ownWait)
     local keepsPlace = returning and longestWait <= patience
     local whole = reason == PAUSED and closedUntil - now >= bucket.seenPause
     local most = whole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
-    local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_RESERVED_US
+    local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
     if takesSlot or reason == LINE then
       wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
     end
@@ -267,8 +268,7 @@ local function acquire(position)
     local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
     refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait)
   elseif wait > 0
-    and (wait > maxWait or binding.seenPause > MAX_PAUSE_RESERVED_US
-      or not mayReserve(first, last, binding, now + wait)) then
+    and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
     refuse(first, last, waitLeg, reason, longestWait, wait)
   elseif not withinHorizons(first, last, now + wait) then
     refuse(first, last, waitLeg, HORIZON, longestWait, wait)

@@ -14,7 +14,7 @@ local function availableOf(bucket)
   elseif bucket.kind == WINDOW then
     return max(0, bucket.limit.max - usedOf(bucket))
   elseif bucket.kind == SLOTS then
-    return max(0, bucket.slots - bucket.held)
+    return max(0, slotsOf(bucket) - bucket.held)
   end
   return wait > 0 and 0 or MAX_DEBT
 end

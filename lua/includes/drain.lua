@@ -4,6 +4,7 @@
 ]]
 --- @include "numbers"
 --- @include "gcra"
+--- @include "debt"
 --- @include "adaptive"
 local ADAPTIVE_KEPT_US = 3600000000
 
@@ -22,23 +23,22 @@ local function stepBack(bucket)
   bucket.line = movedBy(bucket.line, step)
   bucket.last = movedBy(bucket.last, step)
   bucket.closed = movedBy(bucket.closed, step)
+  bucket.ramp = movedBy(bucket.ramp, step)
   bucket.over = movedBy(bucket.over, step)
   bucket.penalty = movedBy(bucket.penalty, step)
 end
 
--- Lets time pass. A pause that is over has left the bucket empty at its end.
-local function advance(bucket, limit, unit, us)
-  local empty = max(bucket.closed, closedUntil)
-  if empty > bucket.at and empty <= us then
-    drainTo(bucket, empty)
-    bucket.debt = max(bucket.debt, min(MAX_DEBT, limit.burst * unit))
+local function advance(bucket, us)
+  if us >= bucket.at then
+    bucket.debt = debtAt(bucket, us, emptyOf(bucket))
+    bucket.at = us
   end
-  drainTo(bucket, us)
 end
 
 -- Takes the bucket to when the limits changed, and there into the terms of the new ones; what is promised later is recalled.
-local function changeOver(bucket, limit, unit, burst)
-  advance(bucket, limit, unit, changedAt == 0 and now or min(changedAt, now))
+local function changeOver(bucket, limit, burst)
+  local unit = bucket.unit
+  advance(bucket, changedAt == 0 and now or min(changedAt, now))
   if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
     bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
     bucket.last = bucket.at + RECALL_US
@@ -50,26 +50,25 @@ local function changeOver(bucket, limit, unit, burst)
   end
   if unit ~= limit.unit then
     bucket.debt = convert(bucket.debt, unit, limit.unit)
+    bucket.unit = limit.unit
   end
 end
 
--- A paused bucket is empty at the end of its pause, whatever its rate. Like a promise: should it end early, that is taken back.
-local function keepEmpty(bucket)
-  local empty = max(bucket.closed, closedUntil)
-  local paused = empty > now and capacityAt(bucket.limit, bucket.rate, empty - now) or 0
-  if paused > bucket.debt then
-    if empty > now + RECALL_US then
-      bucket.promised = bucket.promised + paused - bucket.debt
-    end
-    bucket.last = max(bucket.last, empty)
-    bucket.debt = paused
+-- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
+local function leaveRamp(bucket)
+  if bucket.last > bucket.at then
+    bucket.debt = min(MAX_DEBT, bucket.debt + (bucket.rate * RAMP_US) / 2)
   end
 end
 
 -- Brings a bucket that is in the units it was stored in to now, in those of its limit.
-local function drain(bucket, limit, unit, burst, storedVersion)
+local function drain(bucket, limit, burst, storedVersion)
   if bucket.at - now > MAX_CLOCK_STEP_US then
     stepBack(bucket)
+  end
+  local empty = emptyOf(bucket)
+  if bucket.ramp ~= 0 and bucket.ramp ~= empty then
+    leaveRamp(bucket)
   end
   local rate = limit.rate
   if limit.adaptive then
@@ -81,14 +80,14 @@ local function drain(bucket, limit, unit, burst, storedVersion)
   if limit.penaltyAfter > 0 and bucket.penalty > now then
     rate = penalised(limit, rate)
   end
-  if storedVersion ~= version or unit ~= limit.unit then
-    changeOver(bucket, limit, unit, burst)
+  if storedVersion ~= version or bucket.unit ~= limit.unit then
+    changeOver(bucket, limit, burst)
     bucket.rate = rate
   end
-  advance(bucket, limit, limit.unit, now)
+  advance(bucket, now)
   if bucket.last <= now + RECALL_US then
     bucket.promised = 0
   end
   repace(bucket, rate)
-  keepEmpty(bucket)
+  bucket.ramp = empty <= now and isRamping(now, empty) and empty or 0
 end

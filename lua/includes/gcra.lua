@@ -27,36 +27,12 @@ local function convert(debt, fromUnit, toUnit)
   return min(MAX_DEBT, tokens * toUnit + rest)
 end
 
--- The debt of a bucket that will be empty in `ahead`.
-local function capacityAt(limit, rate, ahead)
-  return min(MAX_DEBT, limit.burst * limit.unit + ahead * rate)
-end
-
-local function drainTo(bucket, us)
-  local elapsed = us - bucket.at
-  if elapsed > 0 then
-    bucket.debt = elapsed >= ceil(bucket.debt / bucket.rate) and 0 or bucket.debt - elapsed * bucket.rate
-    bucket.at = us
-  end
-end
-
 -- The bucket drains at another rate from now on, under the same limit; what is promised keeps its time.
 local function repace(bucket, rate)
   if rate > bucket.rate and bucket.last > bucket.at then
     bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * (bucket.last - bucket.at))
   end
   bucket.rate = rate
-end
-
--- What a pause leaves owing at least, now.
-local function emptiedUnits(bucket)
-  local empty = max(bucket.closed, closedUntil)
-  if empty == 0 then
-    return 0
-  elseif empty > bucket.at then
-    return capacityAt(bucket.limit, bucket.rate, empty - bucket.at)
-  end
-  return max(0, bucket.capacity - (bucket.at - empty) * bucket.rate)
 end
 
 -- The rate at which a bucket drains that may be adaptive, or have been over its limit for long.
@@ -71,13 +47,6 @@ local function askedTokens(limit, cost, priority)
     return within + min(limit.kept[priority], limit.burst - within)
   end
   return within
-end
-
--- From the bucket's own time until the cost fits.
-local function waitFor(bucket, cost, priority)
-  local limit = bucket.limit
-  local over = bucket.debt + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
-  return over <= 0 and 0 or ceil(over / bucket.rate)
 end
 
 local function withinHorizon(bucket, units, ahead)

@@ -16,8 +16,9 @@ local function openLine(bucket, full, fullAt)
   end
 end
 
-local function joinLine(bucket, slot, interval)
-  bucket.line = min(slot + interval, bucket.at + MAX_AHEAD_US)
+-- Its line ends at `us` from now on.
+local function joinLine(bucket, us)
+  bucket.line = min(us, bucket.at + MAX_AHEAD_US)
   bucket.open = bucket.line
   bucket.refused = bucket.refused + 1
   bucket.exists = true

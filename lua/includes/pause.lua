@@ -21,9 +21,6 @@ local function pause(position)
   for index = position + 3, position + 2 + count do
     local bucket = ownOrShared(buckets[input[index]])
     bucket.closed = max(bucket.closed, untilUs)
-    if bucket.kind == RATE then
-      bucket.debt = max(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, bucket.closed - now)))
-    end
     change(bucket)
   end
   redis.pcall('PUBLISH', eventsChannel, text)
@@ -36,10 +33,9 @@ local function resume(position)
   for index = position + 2, position + 1 + count do
     local bucket = ownOrShared(buckets[input[index]])
     if bucket.closed > now then
-      local closed = bucket.closed
       bucket.closed = now
-      if bucket.kind == RATE and bucket.debt <= capacityAt(bucket.limit, bucket.rate, closed - now) then
-        bucket.debt = min(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, closedUntil - now)))
+      if bucket.kind == RATE then
+        bucket.debt = max(bucket.debt, bucket.capacity)
       end
       change(bucket)
     end

@@ -10,19 +10,19 @@ local function effectiveOf(bucket)
   elseif bucket.kind == SHARE then
     return bucket.view
   end
-  return bucket.kind == SLOTS and bucket.slots or bucket.limit.max
+  return bucket.kind == SLOTS and slotsOf(bucket) or bucket.limit.max
 end
 
-local function remainingOf(bucket)
+local remainingOf
+function remainingOf(bucket)
   if bucket.kind == RATE then
-    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
+    return emptyOf(bucket) > now and 0 or max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
   elseif bucket.kind == WINDOW then
     return max(0, bucket.limit.max - usedOf(bucket))
   elseif bucket.kind == SLOTS then
-    return max(0, bucket.slots - bucket.held)
+    return max(0, slotsOf(bucket) - bucket.held)
   end
-  local whole = bucket.whole
-  return max(0, floor((whole.capacity - whole.debt) / whole.limit.unit))
+  return remainingOf(bucket.whole)
 end
 
 local function peek(position)

@@ -11,7 +11,7 @@
 --- @include "adaptive-text"
 -- The microsecond from which the state says nothing more than none does.
 local function rateRest(bucket)
-  local rest = max(bucket.at + ceil(bucket.debt / bucket.rate), bucket.closed, bucket.penalty)
+  local rest = max(fullAt(bucket, bucket.closed), bucket.penalty)
   if bucket.adaptive then
     rest = max(rest, bucket.at + ADAPTIVE_KEPT_US)
   end
@@ -21,14 +21,14 @@ end
 local function loadRate(bucket, limit)
   local stored = redis.call(
     'HMGET', bucket.key, 'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'rate', 'unit', 'burst',
-    'version', 'over', 'penalty', 'adaptive', 'promised'
+    'version', 'over', 'penalty', 'adaptive', 'promised', 'ramp'
   )
   for field = 1, 8 do
     bucket.exists = bucket.exists or stored[field] ~= false
   end
   local empty = bucket.exists and 0 or max(coldAt, min(closedUntil, now))
   local ahead = max(0, empty - now)
-  local debt = empty > 0 and capacityAt(limit, limit.rate, ahead) or 0
+  local debt = empty > 0 and min(MAX_DEBT, limit.burst * limit.unit + ahead * limit.rate) or 0
   bucket.capacity = limit.burst * limit.unit
   bucket.debt = tonumber(stored[1]) or debt
   bucket.at = tonumber(stored[2]) or (empty > 0 and empty - ahead or now)
@@ -37,6 +37,8 @@ local function loadRate(bucket, limit)
   bucket.last, bucket.closed = tonumber(stored[6]) or 0, tonumber(stored[7]) or 0
   bucket.rate = tonumber(stored[8]) or limit.rate
   bucket.over, bucket.penalty = tonumber(stored[12]) or 0, tonumber(stored[13]) or 0
+  bucket.ramp = tonumber(stored[16]) or 0
+  bucket.hadRamp = bucket.ramp > 0
   bucket.promised = tonumber(stored[15]) or 0
   bucket.storedPromised = bucket.promised
   bucket.hadAdaptive = stored[14] ~= false
@@ -47,14 +49,15 @@ local function loadRate(bucket, limit)
   local unit, burst = tonumber(stored[9]) or limit.unit, tonumber(stored[10]) or limit.burst
   local storedVersion = tonumber(stored[11]) or version
   local storedAt, storedRate, storedClosed = bucket.at, bucket.rate, bucket.closed
-  local fullAt = bucket.at + ceil(bucket.debt / bucket.rate)
+  bucket.unit = unit
+  local wasFullAt = fullAt(bucket, emptyOf(bucket))
   bucket.storedRest = rateRest(bucket)
   bucket.hadLine = bucket.line > 0
   bucket.storedOver = bucket.over
-  drain(bucket, limit, unit, burst, storedVersion)
-  local full = bucket.debt == 0
-  openLine(bucket, full, fullAt)
-  if full and bucket.at - fullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
+  drain(bucket, limit, burst, storedVersion)
+  local full = bucket.debt == 0 and emptyOf(bucket) <= bucket.at
+  openLine(bucket, full, wasFullAt)
+  if full and bucket.at - wasFullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
     bucket.over = 0
   end
   local same = unit == limit.unit and burst == limit.burst and storedVersion == version
@@ -70,7 +73,7 @@ end
 local function commitRate(bucket, cost, start)
   local units = cost * bucket.limit.unit
   local ahead = start > bucket.at and start - bucket.at or 0
-  local pushed = max(0, ahead * bucket.rate - bucket.debt)
+  local pushed = max(0, worth(bucket.at, bucket.at + ahead, emptyOf(bucket)) * bucket.rate - bucket.debt)
   bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
   if ahead > RECALL_US then
@@ -103,7 +106,6 @@ local function overLimit(bucket)
   bucket.over = 0
   bucket.penalty = now + limit.penaltyFor
   repace(bucket, penalised(limit, bucket.rate))
-  keepEmpty(bucket)
   bucket.changed = true
   bucket.described = false
   return true
@@ -131,6 +133,7 @@ local function writeRate(bucket)
   setOrDelete(key, 'last', bucket.last, false)
   setOrDelete(key, 'promised', bucket.promised, bucket.storedPromised > 0)
   setOrDelete(key, 'closed', bucket.closed, false)
+  setOrDelete(key, 'ramp', bucket.ramp, bucket.hadRamp)
   setOrDelete(key, 'over', bucket.over, bucket.storedOver > 0)
   setOrDelete(key, 'penalty', bucket.penalty, false)
   if bucket.adaptive then

@@ -18,13 +18,12 @@ local function report(position)
         rate = penalised(bucket.limit, rate)
       end
       repace(bucket, min(bucket.rate, rate))
-      keepEmpty(bucket)
       bucket.line = bucket.open
       bucket.described = false
       register(bucket)
     else
       adaptiveHold(bucket.adaptive, bucket.held)
-      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+      bucket.allSlots = max(1, floor(bucket.adaptive.value / 1000))
       wakeWaiters(bucket)
     end
   end

@@ -8,9 +8,10 @@
 --- @include "numbers"
 --- @include "clock"
 --- @include "gcra"
+--- @include "debt"
 --- @include "adaptive"
 --- @include "adaptive-text"
-local placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
+local slotsOf, placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
 -- Lua allows 200 locals in one function: what only this part needs stays in its block.
 do
   local WAITING_US, ASK_AGAIN_US, WOKEN_US = 3000000, 1000000, 50000
@@ -22,6 +23,11 @@ do
   local function parseLease(member)
     local fence, cost, holder = string.match(member, '^(%d+) (%d+) (.*)$')
     return tonumber(fence), tonumber(cost), holder
+  end
+
+  -- The slots there are now.
+  function slotsOf(bucket)
+    return slotsInRamp(bucket.allSlots, bucket.at, emptyOf(bucket))
   end
 
   function placeOf(bucket, holder)
@@ -107,7 +113,7 @@ do
         bucket.lapsed[#bucket.lapsed + 1] = leases[index]
       end
     end
-    bucket.slots = limit.max
+    bucket.allSlots = limit.max
     bucket.hadAdaptive = stored[7] ~= false
     if limit.adaptive then
       bucket.adaptive = stored[7] and readAdaptive(stored[7]) or nil
@@ -118,7 +124,7 @@ do
         bucket.adaptive = adaptiveBegun(limit.adaptive, limit.max * 1000)
       end
       adaptiveHold(bucket.adaptive, bucket.held)
-      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+      bucket.allSlots = max(1, floor(bucket.adaptive.value / 1000))
     end
   end
 
@@ -147,7 +153,7 @@ do
 
   -- An adaptive limit may have fallen below a cost: that passes alone.
   local function askedOf(bucket, cost)
-    return bucket.adaptive and min(cost, bucket.slots) or cost
+    return bucket.adaptive and min(cost, bucket.allSlots) or cost
   end
 
   -- What a place in the queue still needs, besides what its holder has; and the same, or 0 if it is passed over. `gone` are
@@ -168,7 +174,7 @@ do
     -- Whoever held slots when the store lost them has come to renew them by then.
     local cold = (own or coldAt == 0) and 0 or max(0, coldAt + bucket.limit.lease - now)
     local taken, asked = bucket.held - (own and own.cost or 0), askedOf(bucket, cost)
-    if not own and taken + asked <= bucket.slots then
+    if not own and taken + asked <= bucket.allSlots then
       local gone = {}
       eachPlace(bucket, function(other, theirs, _, woken, waiter)
         if other == holder then
@@ -176,13 +182,17 @@ do
         end
         local _, counted = needOf(bucket, gone, other, theirs, woken, waiter)
         taken = taken + counted
-        return taken + asked > bucket.slots
+        return taken + asked > bucket.allSlots
       end)
     end
-    if taken + asked <= bucket.slots then
+    local needed, empty = taken + asked, emptyOf(bucket)
+    if needed <= slotsOf(bucket) then
       return cold
     end
     local first = ASK_AGAIN_US
+    if needed <= bucket.allSlots and isRamping(bucket.at, empty) then
+      first = min(first, whenSlots(needed, bucket.allSlots, empty) - bucket.at)
+    end
     for _, lease in pairs(bucket.byHolder) do
       first = min(first, lease.untilUs - bucket.at)
     end
@@ -233,7 +243,7 @@ do
     local taken, gone, unheard = bucket.held, {}, {}
     eachPlace(bucket, function(holder, cost, untilUs, woken, waiter)
       local need, counted = needOf(bucket, gone, holder, cost, woken, waiter)
-      if taken + need <= bucket.slots and woken == 0 then
+      if taken + need <= slotsOf(bucket) and woken == 0 then
         -- Nobody there to hear it: its process is gone, or asks by itself and gets another place then. (A user who may not
         -- publish must not end the script half-way.)
         local told = redis.pcall('PUBLISH', wakePrefix .. waiter, holder)
@@ -246,7 +256,7 @@ do
         end
       end
       taken = taken + counted
-      return taken > bucket.slots
+      return taken > slotsOf(bucket)
     end)
     for index = 1, #unheard do
       leaveQueue(bucket, unheard[index])

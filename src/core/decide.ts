@@ -1,7 +1,7 @@
 import { held as heldAtOnce } from './adaptive.ts';
 import { commit, withinHorizon } from './gcra.ts';
 import { heldOf, lease } from './leases.ts';
-import { MAX_PAUSE_RESERVED_US, type Moment } from './moment.ts';
+import type { Moment } from './moment.ts';
 import { canReserve, refuse, wakeAll } from './refusing.ts';
 import type { Leg } from './request.ts';
 import { chargeShare } from './share.ts';
@@ -39,10 +39,9 @@ export function acquire(
     return refuse(buckets, views, line, 'line', asker, terms, at, wakeUp);
   }
   const binding = bindingOf(views);
-  const { waitUs, pausedUs } = views[binding]!;
+  const { waitUs } = views[binding]!;
   const startUs = at.nowUs + waitUs;
-  const tooLong = waitUs > terms.maxWaitUs || pausedUs > MAX_PAUSE_RESERVED_US;
-  if (waitUs > 0 && (tooLong || !mayReserve(views, binding, startUs, terms))) {
+  if (waitUs > 0 && (waitUs > terms.maxWaitUs || !mayReserve(views, binding, startUs, terms, at))) {
     return refuse(buckets, views, binding, reasonOf(views[binding]!), asker, terms, at, wakeUp);
   }
   if (!views.every((view) => isWithinHorizon(view, startUs))) {
@@ -85,7 +84,13 @@ function reasonOf({ leg, pausedUs }: View): RefusalReason {
  * A request reserves only while no limit in it is wider than the one that makes it wait: else it would push the wider
  * bucket forward to its own start and idle everyone else. Of two different attributes, either may be the wider one.
  */
-function mayReserve(views: readonly View[], binding: number, startUs: number, terms: Terms): boolean {
+function mayReserve(
+  views: readonly View[],
+  binding: number,
+  startUs: number,
+  terms: Terms,
+  at: Moment,
+): boolean {
   const { leg } = views[binding]!;
   if (leg.kind !== 'rate') return false;
   const { by } = leg;
@@ -93,7 +98,7 @@ function mayReserve(views: readonly View[], binding: number, startUs: number, te
     (view, index) =>
       (by === null || view.leg.by === by) &&
       (index === binding || view.leg.kind === 'rate' || view.waitUs === 0) &&
-      canReserve(view, terms) &&
+      canReserve(view, terms, at) &&
       (view.leg.kind !== 'window' || windowStartable((view as WindowView).state, view.leg.limit, startUs)),
   );
 }
@@ -135,7 +140,7 @@ function charge(view: View, holder: string, startUs: number): ReceiptLeg {
   let [grantedAfter, pushedUnits, fence] = [0, 0, 0];
   if (leg.kind === 'rate') {
     const { state } = view as RateView;
-    pushedUnits = commit(state, leg.limit, aheadOf(state, startUs), leg.cost);
+    pushedUnits = commit(state, leg.limit, aheadOf(state, startUs), leg.cost, view.emptyUs);
     grantedAfter = state.granted;
   } else if (leg.kind === 'window') {
     countIn((view as WindowView).state, leg.limit, startUs, leg.cost);

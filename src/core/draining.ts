@@ -1,6 +1,7 @@
 import { type AdaptiveState, begun, risen } from './adaptive.ts';
-import { ADAPTIVE_KEPT_US, type Bucket, capacityAt, ceilDiv, penalised, repace } from './gcra.ts';
+import { ADAPTIVE_KEPT_US, type Bucket, debtAt, emptyUsOf, penalised, repace } from './gcra.ts';
 import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from './moment.ts';
+import { isRamping, RAMP_US } from './ramp.ts';
 import { MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 
 /** What time, pauses and changes of the limits make of a bucket. lua/includes/drain.lua is the same in Lua. */
@@ -16,7 +17,8 @@ import { MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
   const { nowUs } = at;
   const bucket = stored.atUs - nowUs > MAX_CLOCK_STEP_US ? stepped(stored, nowUs) : { ...stored };
-  const emptyUs = Math.max(bucket.closedUs, at.closedUs);
+  const emptyUs = emptyUsOf(bucket, at);
+  if (bucket.rampUs !== 0 && bucket.rampUs !== emptyUs) leaveRamp(bucket);
   bucket.adaptive = limit.adaptive && adapted(bucket, limit, nowUs);
   const rate = rateAt(bucket, limit, nowUs);
   if (bucket.version !== at.version || bucket.periodUs !== limit.periodUs) {
@@ -26,17 +28,8 @@ export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
   advance(bucket, limit, emptyUs, nowUs);
   if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
   repace(bucket, rate);
-  keepEmpty(bucket, limit, emptyUs, nowUs);
+  bucket.rampUs = emptyUs <= nowUs && isRamping(nowUs, emptyUs) ? emptyUs : 0;
   return { ...bucket, burst: limit.burst, version: at.version };
-}
-
-// A paused bucket is empty at the end of its pause, whatever its rate. Like a promise: should it end early, that is taken back.
-function keepEmpty(bucket: Bucket, limit: RateLimit, emptyUs: number, nowUs: number): void {
-  const paused = emptyUs > nowUs ? capacityAt(limit, bucket.rate, emptyUs - nowUs) : 0;
-  if (paused <= bucket.debt) return;
-  if (emptyUs > nowUs + RECALL_US) bucket.promised += paused - bucket.debt;
-  bucket.lastUs = Math.max(bucket.lastUs, emptyUs);
-  bucket.debt = paused;
 }
 
 /**
@@ -63,6 +56,15 @@ function changeOver(bucket: Bucket, limit: RateLimit, emptyUs: number, at: Momen
   bucket.periodUs = limit.periodUs;
 }
 
+/**
+ * Another pause came before the ramp of one was over. What was promised in it lies behind less debt than its start is away, since
+ * that drains more slowly; from now on it may drain faster. By no more than a ramp holds back in all.
+ */
+function leaveRamp(bucket: Bucket): void {
+  if (bucket.lastUs <= bucket.atUs) return;
+  bucket.debt = Math.min(MAX_DEBT_UNITS, bucket.debt + (bucket.rate * RAMP_US) / 2);
+}
+
 function stepped(bucket: Bucket, nowUs: number): Bucket {
   const stepUs = bucket.atUs - nowUs;
   return {
@@ -71,25 +73,15 @@ function stepped(bucket: Bucket, nowUs: number): Bucket {
     lineUs: movedBy(bucket.lineUs, stepUs),
     lastUs: movedBy(bucket.lastUs, stepUs),
     closedUs: movedBy(bucket.closedUs, stepUs),
+    rampUs: movedBy(bucket.rampUs, stepUs),
     overUs: movedBy(bucket.overUs, stepUs),
     penaltyUs: movedBy(bucket.penaltyUs, stepUs),
   };
 }
 
-/** Lets time pass. Whatever the bucket held, a pause that is over has left it empty at its end. */
 function advance(bucket: Bucket, limit: RateLimit, emptyUs: number, us: number): void {
-  if (emptyUs > bucket.atUs && emptyUs <= us) {
-    drainTo(bucket, emptyUs);
-    bucket.debt = Math.max(bucket.debt, Math.min(MAX_DEBT_UNITS, limit.burst * bucket.periodUs));
-  }
-  drainTo(bucket, us);
-}
-
-function drainTo(bucket: Bucket, us: number): void {
-  // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
-  const elapsedUs = us - bucket.atUs;
-  if (elapsedUs <= 0) return;
-  bucket.debt = elapsedUs >= ceilDiv(bucket.debt, bucket.rate) ? 0 : bucket.debt - elapsedUs * bucket.rate;
+  if (us < bucket.atUs) return;
+  bucket.debt = debtAt(bucket, limit, us, emptyUs);
   bucket.atUs = us;
 }
 

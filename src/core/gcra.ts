@@ -1,5 +1,6 @@
 import { type AdaptiveState, begun, used } from './adaptive.ts';
 import { type Moment, RECALL_US } from './moment.ts';
+import { whenWorth, worthUs } from './ramp.ts';
 import { horizonUs, MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 
 /**
@@ -26,6 +27,8 @@ export interface Bucket {
   promised: number;
   /** Until when this bucket is paused; it is empty then. 0: it never was. */
   closedUs: number;
+  /** The end of the pause whose ramp `debt` reckons with; 0: it is in none. */
+  rampUs: number;
   /** Since when its requests are refused without a pause; 0: they are not. Only with a penalty. */
   overUs: number;
   /** Until when it runs at a share of its rate; 0: it does not. Only with a penalty. */
@@ -47,10 +50,6 @@ export const MAX_COLD_AHEAD_US = 60_000_000;
 
 const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs;
 
-/** The debt of a bucket that will be empty in `aheadUs`. */
-export const capacityAt = (limit: RateLimit, rate: number, aheadUs: number): number =>
-  Math.min(MAX_DEBT_UNITS, capacityUnits(limit) + aheadUs * rate);
-
 export const costUnits = (limit: RateLimit, cost: number): number => cost * limit.periodUs;
 
 /**
@@ -58,11 +57,10 @@ export const costUnits = (limit: RateLimit, cost: number): number => cost * limi
  * start was asked for, the store lost its data, or the governor was paused. Then it may lie ahead.
  */
 export function blank(limit: RateLimit, at: Moment): Bucket {
-  // A pause that lasts still is seen to by drained().
   const emptyUs = Math.max(at.coldAtUs, Math.min(at.closedUs, at.nowUs));
   const aheadUs = Math.max(0, emptyUs - at.nowUs);
   return {
-    debt: emptyUs === 0 ? 0 : capacityAt(limit, limit.rate, aheadUs),
+    debt: emptyUs === 0 ? 0 : Math.min(MAX_DEBT_UNITS, capacityUnits(limit) + aheadUs * limit.rate),
     atUs: emptyUs === 0 ? at.nowUs : emptyUs - aheadUs,
     lineUs: 0,
     granted: 0,
@@ -70,6 +68,7 @@ export function blank(limit: RateLimit, at: Moment): Bucket {
     lastUs: 0,
     promised: 0,
     closedUs: 0,
+    rampUs: 0,
     overUs: 0,
     penaltyUs: 0,
     adaptive: limit.adaptive && begun(limit.adaptive, limit.rate / 1_000, at.nowUs),
@@ -78,6 +77,26 @@ export function blank(limit: RateLimit, at: Moment): Bucket {
     burst: limit.burst,
     version: at.version,
   };
+}
+
+/**
+ * What the bucket will owe at `us`, if nothing happens to it until then. Whatever it owes, a pause that ends by then has left it
+ * empty at its end, and in a ramp from there.
+ *
+ * @param emptyUs - When its pause ends or ended; 0: there was none.
+ */
+export function debtAt(bucket: Bucket, limit: RateLimit, us: number, emptyUs: number): number {
+  if (emptyUs < bucket.atUs || emptyUs > us)
+    return less(bucket, bucket.debt, worthUs(bucket.atUs, us, emptyUs));
+  const capacity = Math.min(MAX_DEBT_UNITS, limit.burst * bucket.periodUs);
+  const atEnd = Math.max(capacity, less(bucket, bucket.debt, emptyUs - bucket.atUs));
+  return less(bucket, atEnd, worthUs(emptyUs, us, emptyUs));
+}
+
+// Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
+function less({ rate }: Bucket, debt: number, elapsedUs: number): number {
+  if (elapsedUs <= 0) return debt;
+  return elapsedUs >= ceilDiv(debt, rate) ? 0 : debt - elapsedUs * rate;
 }
 
 /**
@@ -105,12 +124,19 @@ const costWithin = (limit: RateLimit, cost: number): number =>
 const keptTokens = (limit: RateLimit, cost: number, priority: 0 | 1 | 2): number =>
   limit.kept === null ? 0 : Math.min(limit.kept[priority], limit.burst - cost);
 
-/** Microseconds from the bucket's own time until `cost` tokens fit; 0 if they fit now. */
-export function waitUs(bucket: Bucket, limit: RateLimit, cost: number, priority: 0 | 1 | 2): number {
+/** Microseconds from the bucket's own time until `cost` tokens fit; 0 if they fit now. `emptyUs` as for {@link debtAt}. */
+export function waitUs(
+  bucket: Bucket,
+  limit: RateLimit,
+  cost: number,
+  priority: 0 | 1 | 2,
+  emptyUs: number,
+): number {
   const within = costWithin(limit, cost);
   const asked = within + keptTokens(limit, within, priority);
-  const over = bucket.debt + costUnits(limit, asked) - capacityUnits(limit);
-  return over <= 0 ? 0 : ceilDiv(over, bucket.rate);
+  const fromUs = Math.max(bucket.atUs, emptyUs);
+  const over = debtAt(bucket, limit, fromUs, emptyUs) + costUnits(limit, asked) - capacityUnits(limit);
+  return over <= 0 ? 0 : whenWorth(ceilDiv(over, bucket.rate), fromUs, emptyUs) - bucket.atUs;
 }
 
 /** Whether a grant that starts `aheadUs` after the bucket's time would keep its debt within the exact range. */
@@ -125,10 +151,18 @@ export function withinHorizon(bucket: Bucket, limit: RateLimit, aheadUs: number,
  * A bucket that would be idle until then is moved forward to it: the debt becomes what drains until the start, so
  * that nobody can use that time twice. This makes reservations exact even when their starts are out of order.
  *
+ * @param emptyUs - As for {@link debtAt}.
  * @returns the units by which the bucket was moved forward, for {@link refund}.
  */
-export function commit(bucket: Bucket, limit: RateLimit, aheadUs: number, cost: number): number {
-  const pushedUnits = Math.max(0, aheadUs * bucket.rate - bucket.debt);
+export function commit(
+  bucket: Bucket,
+  limit: RateLimit,
+  aheadUs: number,
+  cost: number,
+  emptyUs: number,
+): number {
+  const worth = worthUs(bucket.atUs, bucket.atUs + aheadUs, emptyUs);
+  const pushedUnits = Math.max(0, worth * bucket.rate - bucket.debt);
   bucket.debt += pushedUnits + costUnits(limit, cost);
   bucket.granted += cost;
   if (aheadUs > RECALL_US) bucket.promised += pushedUnits + costUnits(limit, cost);
@@ -186,20 +220,26 @@ export function settle(
   bucket.debt = Math.min(bucket.debt, Math.max(emptiedUnits(bucket, limit, at), left));
 }
 
-/** What a pause leaves owing at least, now: what was granted before it cannot be had back at its end. */
+/** What a pause that is over leaves owing at least, now: what was granted before it cannot be had back after its end. */
 function emptiedUnits(bucket: Bucket, limit: RateLimit, at: Moment): number {
-  const emptyUs = Math.max(bucket.closedUs, at.closedUs);
-  if (emptyUs === 0) return 0;
-  if (emptyUs > bucket.atUs) return capacityAt(limit, bucket.rate, emptyUs - bucket.atUs);
-  return Math.max(0, capacityUnits(limit) - (bucket.atUs - emptyUs) * bucket.rate);
+  const emptyUs = emptyUsOf(bucket, at);
+  if (emptyUs === 0 || emptyUs > bucket.atUs) return 0;
+  return less(bucket, capacityUnits(limit), worthUs(emptyUs, bucket.atUs, emptyUs));
 }
+
+/** When the pause of a bucket or of its governor ends or ended, whichever is later; 0: there was none. */
+export const emptyUsOf = ({ closedUs }: Pick<Bucket, 'closedUs'>, at: Moment): number =>
+  Math.max(closedUs, at.closedUs);
 
 // The rate may have been anything since the start; it was never more than this.
 export const fastest = (limit: RateLimit): number =>
   limit.adaptive === null ? limit.rate : Math.max(limit.rate, Math.ceil(limit.adaptive.max * 1_000));
 
-/** The microsecond of the bucket's clock at which it will be full again. */
-export const fullAtUs = (bucket: Bucket): number => bucket.atUs + ceilDiv(bucket.debt, bucket.rate);
+/** The microsecond of the bucket's clock at which it will be full again. `emptyUs` as for {@link debtAt}. */
+export function fullAtUs(bucket: Bucket, limit: RateLimit, emptyUs: number): number {
+  const fromUs = Math.max(bucket.atUs, emptyUs);
+  return whenWorth(ceilDiv(debtAt(bucket, limit, fromUs, emptyUs), bucket.rate), fromUs, emptyUs);
+}
 
 /** Whole tokens that fit now. */
 export function remainingTokens(bucket: Bucket, limit: RateLimit): number {

@@ -1,6 +1,7 @@
 import { type AdaptiveState, begun, held, risen } from './adaptive.ts';
 import type { ConcurrencyLimit } from './concurrency-limit.ts';
 import { MAX_CLOCK_STEP_US, movedBy } from './moment.ts';
+import { isRamping, slotsInRamp, whenSlots } from './ramp.ts';
 
 /**
  * Concurrency: slots that are leased. A lease lapses by itself if it is not renewed, so that a holder that died needs nobody
@@ -83,9 +84,12 @@ export function lapsed(stored: LeaseState, limit: ConcurrencyLimit, storeNowUs: 
   return { ...stored, atUs, leases, waiting, closedUs, adaptive };
 }
 
-/** The slots there are now. */
-export const slotsOf = (state: LeaseState, limit: ConcurrencyLimit): number =>
-  state.adaptive === null ? limit.max : Math.max(1, Math.floor(state.adaptive.value / 1_000));
+const wholeSlots = ({ adaptive }: LeaseState, limit: ConcurrencyLimit): number =>
+  adaptive === null ? limit.max : Math.max(1, Math.floor(adaptive.value / 1_000));
+
+/** The slots there are now. @param emptyUs - When a pause ends or ended; 0: there was none. */
+export const slotsOf = (state: LeaseState, limit: ConcurrencyLimit, emptyUs: number): number =>
+  slotsInRamp(wholeSlots(state, limit), state.atUs, emptyUs);
 
 export const heldOf = (state: LeaseState): number => state.leases.reduce((sum, { cost }) => sum + cost, 0);
 
@@ -95,24 +99,29 @@ export function leaseWaitUs(
   limit: ConcurrencyLimit,
   cost: number,
   holder: string,
+  emptyUs: number,
 ): number {
   const own = state.leases.find((lease) => lease.holder === holder);
   let taken = heldOf(state) - (own?.cost ?? 0);
-  const slots = slotsOf(state, limit);
+  const slots = slotsOf(state, limit, emptyUs);
   if (own === undefined) {
-    for (const { place, counted } of needs(state, slots)) {
+    for (const { place, counted } of needs(state, limit)) {
       if (place.holder === holder) break;
       taken += counted;
     }
   }
-  if (taken + askedOf(cost, state, slots) <= slots) return 0;
-  const firstUs = Math.min(...state.leases.map(({ untilUs }) => untilUs)) - state.atUs;
+  const needed = taken + askedOf(cost, state, limit);
+  if (needed <= slots) return 0;
+  const whole = wholeSlots(state, limit);
+  const ramps = isRamping(state.atUs, emptyUs) && needed <= whole;
+  const rampUs = ramps ? whenSlots(needed, whole, emptyUs) : Number.POSITIVE_INFINITY;
+  const firstUs = Math.min(rampUs, ...state.leases.map(({ untilUs }) => untilUs)) - state.atUs;
   return Math.min(ASK_AGAIN_US, firstUs);
 }
 
 /** An adaptive limit may have fallen below a cost: that passes alone. */
-const askedOf = (cost: number, { adaptive }: LeaseState, slots: number): number =>
-  adaptive === null ? cost : Math.min(cost, slots);
+const askedOf = (cost: number, state: LeaseState, limit: ConcurrencyLimit): number =>
+  state.adaptive === null ? cost : Math.min(cost, wholeSlots(state, limit));
 
 interface Need {
   readonly place: Waiting;
@@ -122,11 +131,11 @@ interface Need {
   readonly counted: number;
 }
 
-function needs(state: LeaseState, slots: number): Need[] {
+function needs(state: LeaseState, limit: ConcurrencyLimit): Need[] {
   const gone = new Set<string>();
   return state.waiting.map((place) => {
     const own = state.leases.find((lease) => lease.holder === place.holder);
-    const cost = Math.max(0, askedOf(place.cost, state, slots) - (own?.cost ?? 0));
+    const cost = Math.max(0, askedOf(place.cost, state, limit) - (own?.cost ?? 0));
     const isLate = place.wokenUs > 0 && state.atUs >= place.wokenUs + WOKEN_US;
     if (isLate && place.instance !== '') gone.add(place.instance);
     return { place, cost, counted: isLate || gone.has(place.instance) ? 0 : cost };
@@ -187,11 +196,11 @@ export function renew(
 }
 
 /** Marks those at the head of the queue for whom there is room now, and returns the ones that do not know it yet. */
-export function wake(state: LeaseState, limit: ConcurrencyLimit): string[] {
+export function wake(state: LeaseState, limit: ConcurrencyLimit, emptyUs: number): string[] {
   const woken: string[] = [];
   let taken = heldOf(state);
-  const slots = slotsOf(state, limit);
-  state.waiting = needs(state, slots).map(({ place, cost, counted }) => {
+  const slots = slotsOf(state, limit, emptyUs);
+  state.waiting = needs(state, limit).map(({ place, cost, counted }) => {
     const fits = taken + cost <= slots;
     taken += counted;
     if (!fits || place.wokenUs > 0) return place;

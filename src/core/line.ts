@@ -21,7 +21,7 @@ export function openLine(lineUs: number, nowUs: number, full: boolean, fullUs: n
   return lineUs <= nowUs || (full && nowUs - fullUs >= LINE_GRACE_US) ? 0 : lineUs;
 }
 
-/** Where the line ends after work of `intervalUs` that has its place at `slotUs`. */
-export function lineAfter(slotUs: number, intervalUs: number, nowUs: number): number {
-  return Math.min(slotUs + intervalUs, nowUs + MAX_AHEAD_US);
+/** Where the line ends, which is to be at `us`: no further ahead than any time reaches. */
+export function lineAfter(us: number, nowUs: number): number {
+  return Math.min(us, nowUs + MAX_AHEAD_US);
 }

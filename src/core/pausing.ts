@@ -1,46 +1,31 @@
-import { capacityAt } from './gcra.ts';
+import { type Bucket, costUnits } from './gcra.ts';
 import type { Moment } from './moment.ts';
 import type { Leg } from './request.ts';
 import type { Buckets } from './states.ts';
-import { type RateView, save, type View, viewsOf } from './views.ts';
+import { save, type View, viewsOf } from './views.ts';
 
 /**
- * Pauses of single keys. A paused bucket is empty when its pause ends, so that work resumes at the rate and not as a
- * burst. lua/includes/pause.lua is the same in Lua.
+ * Pauses of single keys: a time in the state of each bucket. What it makes of a bucket is for those that look at it (gcra.ts,
+ * ramp.ts). lua/includes/pause.lua is the same in Lua.
  */
 
 /** Closes the buckets until then. A pause that already ends later stays as it is: the longest wins. */
 export function pauseUntil(buckets: Buckets, legs: readonly Leg[], untilUs: number, at: Moment): void {
   for (const view of viewsAlone(buckets, legs, at)) {
-    const { state } = view;
-    state.closedUs = Math.max(state.closedUs, untilUs);
-    if (view.leg.kind === 'rate') fill(view as RateView, at);
+    view.state.closedUs = Math.max(view.state.closedUs, untilUs);
     save(buckets, view);
   }
 }
 
-// The debt of a bucket that is empty then; its state must last until it has drained.
-function fill({ state, leg }: RateView, at: Moment): void {
-  state.debt = Math.max(
-    state.debt,
-    capacityAt(leg.limit, state.rate, Math.max(0, state.closedUs - at.nowUs)),
-  );
-}
-
-/** Opens the buckets again. They are empty now; of one that has grants promised ahead, after those. */
+/** Opens the buckets again. Those of rates are empty now. */
 export function resume(buckets: Buckets, legs: readonly Leg[], at: Moment): void {
   for (const view of viewsAlone(buckets, legs, at)) {
     const { state, leg } = view;
-    const { closedUs } = state;
-    if (closedUs <= at.nowUs) continue;
+    if (state.closedUs <= at.nowUs) continue;
     state.closedUs = at.nowUs;
     if (leg.kind === 'rate') {
-      // What was granted for after the pause stays as it is, and so do those who come after it.
-      const bucket = (view as RateView).state;
-      const untouched = bucket.debt <= capacityAt(leg.limit, bucket.rate, closedUs - at.nowUs);
-      // The whole governor may be paused still.
-      const leftUs = Math.max(0, at.closedUs - at.nowUs);
-      if (untouched) bucket.debt = Math.min(bucket.debt, capacityAt(leg.limit, bucket.rate, leftUs));
+      const bucket = state as Bucket;
+      bucket.debt = Math.max(bucket.debt, costUnits(leg.limit, leg.limit.burst));
     }
     save(buckets, view);
   }

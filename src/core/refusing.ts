@@ -1,7 +1,8 @@
 import { penalised, repace } from './gcra.ts';
 import { leaveQueue, queueUp, wake } from './leases.ts';
 import { lineAfter } from './line.ts';
-import { MAX_PAUSE_RESERVED_US, type Moment } from './moment.ts';
+import { MAX_PAUSE_SLOTTED_US, type Moment } from './moment.ts';
+import { whenWorth } from './ramp.ts';
 import { activate } from './share.ts';
 import { type Buckets, stateName } from './states.ts';
 import type { RefusalReason, Terms, Verdict, Wake } from './verdict.ts';
@@ -52,9 +53,8 @@ export function refuse(
   if (leg.kind === 'share' && reason === 'share') {
     activate((view as ShareView).group, leg.key, leg.weight, view.state.atUs);
   }
-  const mostSlotUs = isWhole && terms.slots === 'keyed' ? 0 : slotBoundUs(views, view, reason, terms);
-  // A long pause may be ended early: what it would put into a line would stand there still.
-  const isLong = view.pausedUs > MAX_PAUSE_RESERVED_US;
+  const mostSlotUs = isWhole && terms.slots === 'keyed' ? 0 : slotBoundUs(views, view, reason, terms, at);
+  const isLong = view.pausedUs > MAX_PAUSE_SLOTTED_US;
   const takesSlot = !keepsPlace && mostSlotUs > 0 && !isLong;
   // A returning request does not mind the line while there is room, but a new slot is at its end.
   const waitUs = takesSlot || reason === 'line' ? Math.max(longestWaitUs, lineUs) : longestWaitUs;
@@ -69,10 +69,16 @@ export function refuse(
 type Slotting = RateView | WindowView | ShareView;
 
 /** How far ahead a slot may lie; 0: none is given. */
-function slotBoundUs(views: readonly View[], { leg }: View, reason: RefusalReason, terms: Terms): number {
+function slotBoundUs(
+  views: readonly View[],
+  { leg }: View,
+  reason: RefusalReason,
+  terms: Terms,
+  at: Moment,
+): number {
   if (leg.by !== null || terms.slots === 'all') return terms.maxSlotUs;
   // All requests meet this limit. One that could reserve there waits for that; one that could not has a near slot instead.
-  const couldReserve = leg.kind === 'rate' && views.every((view) => canReserve(view, terms));
+  const couldReserve = leg.kind === 'rate' && views.every((view) => canReserve(view, terms, at));
   if (couldReserve) return reason === 'line' ? terms.maxSlotUs : 0;
   return Math.min(terms.maxSlotUs, terms.maxWaitUs);
 }
@@ -81,7 +87,9 @@ function joinLine(buckets: Buckets, view: Slotting, at: Moment): void {
   const { leg, stored, state } = view;
   // The line moves on by its own need: another limit of this request must not close it for everybody else.
   const ownUs = Math.max(at.nowUs + view.waitUs, view.lineUs);
-  const lineUs = lineAfter(ownUs, intervalUs(view), state.atUs);
+  const behindUs =
+    leg.kind === 'rate' ? whenWorth(intervalUs(view), ownUs, view.emptyUs) : ownUs + intervalUs(view);
+  const lineUs = lineAfter(behindUs, state.atUs);
   const punished = leg.kind === 'rate' && overLimit(view as RateView, at);
   const refused = state.refused + 1;
   if (!punished && stored !== undefined && saysTheSame(buckets, view, at)) {
@@ -169,16 +177,17 @@ function keepPlace(
 }
 
 /** Wakes those for whom there is room now. */
-export function wakeAll({ state, leg }: Pick<LeaseView, 'state' | 'leg'>, wakeUp: Wake): void {
-  for (const holder of wake(state, leg.limit)) wakeUp(holder);
+export function wakeAll({ state, leg, emptyUs }: LeaseView, wakeUp: Wake): void {
+  for (const holder of wake(state, leg.limit, emptyUs)) wakeUp(holder);
 }
 
 /** Whether grants from this bucket are made ahead at all. */
-export function canReserve({ leg }: View, terms: Terms): boolean {
+export function canReserve({ leg, emptyUs }: View, terms: Terms, at: Moment): boolean {
   // What the less urgent reserve is what the urgent would wait for. A slot that waits for its start would be held idle.
-  // And what is granted ahead cannot follow an adaptive limit that falls.
+  // And what is granted ahead cannot follow an adaptive limit that falls, nor a pause that is ended early.
   if (leg.kind === 'rate') {
-    return leg.limit.adaptive === null && (leg.limit.kept === null || terms.priority === 0);
+    const { adaptive, kept } = leg.limit;
+    return adaptive === null && (kept === null || terms.priority === 0) && emptyUs <= at.nowUs;
   }
   return leg.kind !== 'concurrency';
 }

@@ -5,6 +5,7 @@ import {
   blank,
   ceilDiv,
   costUnits,
+  emptyUsOf,
   fullAtUs,
   waitUs as rateWaitUs,
   remainingTokens,
@@ -70,6 +71,8 @@ interface ViewOf<L extends Leg, S> {
   readonly waitUs: number;
   /** From the store's now until its pause ends; 0: it is not paused. */
   readonly pausedUs: number;
+  /** When its pause or its governor's ends or ended; 0: there was none. */
+  readonly emptyUs: number;
   /** The line as it counts: when it ends; 0: there is none. */
   readonly lineUs: number;
 }
@@ -114,15 +117,16 @@ function viewRate(buckets: Buckets, leg: RateLeg, { priority }: Asker, at: Momen
   const stored = buckets.get(stateName(leg)) as Bucket | undefined;
   const before = stored ?? blank(limit, at);
   const state = drained(before, limit, at);
-  const full = state.debt === 0;
-  const fullUs = fullAtUs(before);
+  const emptyUs = emptyUsOf(state, at);
+  const full = state.debt === 0 && emptyUs <= state.atUs;
+  const fullUs = fullAtUs(before, limit, emptyUsOf(before, at));
   state.lineUs = openLine(state.lineUs, state.atUs, full, fullUs);
   // Full for half a token's time: it is not over its limit.
   const relievedUs = Math.min(LINE_GRACE_US, ceilDiv(limit.periodUs, 2 * state.rate));
   if (full && state.atUs - fullUs >= relievedUs) state.overUs = 0;
-  const wait = rateWaitUs(state, limit, leg.cost, priority);
+  const wait = rateWaitUs(state, limit, leg.cost, priority, emptyUs);
   const waitUs = wait === 0 ? 0 : state.atUs - at.nowUs + wait;
-  return { leg, stored, state, waitUs, pausedUs: pausedUs(state, at), lineUs: state.lineUs };
+  return { leg, stored, state, waitUs, pausedUs: pausedUs(state, at), emptyUs, lineUs: state.lineUs };
 }
 
 function viewWindow(buckets: Buckets, leg: WindowLeg, at: Moment): WindowView {
@@ -140,7 +144,8 @@ function viewWindow(buckets: Buckets, leg: WindowLeg, at: Moment): WindowView {
   const paused = pausedUs(state, at);
   const wait = windowWaitUs(state, limit, leg.cost);
   const waitUs = Math.max(paused, wait === 0 ? 0 : state.atUs - at.nowUs + wait);
-  return { leg, stored: stored && before, state, waitUs, pausedUs: paused, lineUs: state.lineUs };
+  const emptyUs = emptyUsOf(state, at);
+  return { leg, stored: stored && before, state, waitUs, pausedUs: paused, emptyUs, lineUs: state.lineUs };
 }
 
 function viewLeases(buckets: Buckets, leg: LeaseLeg, { holder }: Asker, at: Moment): LeaseView {
@@ -151,8 +156,9 @@ function viewLeases(buckets: Buckets, leg: LeaseLeg, { holder }: Asker, at: Mome
   // Whoever held slots when the store lost them has come to renew them by then.
   const coldUs = at.coldAtUs === 0 ? 0 : Math.max(0, at.coldAtUs + limit.leaseUs - at.nowUs);
   const own = state.leases.some((lease) => lease.holder === holder);
-  const waitUs = Math.max(paused, own ? 0 : coldUs, leaseWaitUs(state, limit, leg.cost, holder));
-  return { leg, stored, state, waitUs, pausedUs: paused, lineUs: 0 };
+  const emptyUs = emptyUsOf(state, at);
+  const waitUs = Math.max(paused, own ? 0 : coldUs, leaseWaitUs(state, limit, leg.cost, holder, emptyUs));
+  return { leg, stored, state, waitUs, pausedUs: paused, emptyUs, lineUs: 0 };
 }
 
 function viewShare(buckets: Buckets, leg: ShareLeg, whole: RateView, at: Moment): ShareView {
@@ -177,6 +183,7 @@ function viewShare(buckets: Buckets, leg: ShareLeg, whole: RateView, at: Moment)
     state,
     waitUs,
     pausedUs: paused,
+    emptyUs: emptyUsOf(state, at),
     lineUs: spare ? 0 : state.lineUs,
     group,
     whole,
@@ -185,7 +192,7 @@ function viewShare(buckets: Buckets, leg: ShareLeg, whole: RateView, at: Moment)
 }
 
 const pausedUs = (state: { readonly closedUs: number }, at: Moment): number =>
-  Math.max(0, Math.max(state.closedUs, at.closedUs) - at.nowUs);
+  Math.max(0, emptyUsOf(state, at) - at.nowUs);
 
 /** By how much a place in the line moves it on: what the bucket takes to come by the cost. */
 export function intervalUs(view: RateView | WindowView | ShareView): number {
@@ -198,13 +205,13 @@ export function intervalUs(view: RateView | WindowView | ShareView): number {
 
 /** Whole tokens that could be taken now, and what may be taken of it at the most. */
 export function remainingOf(view: View): number {
-  const { leg, state } = view;
-  if (leg.kind === 'rate') return remainingTokens(state as Bucket, leg.limit);
+  const { leg, state, pausedUs, emptyUs } = view;
+  if (leg.kind === 'rate') return pausedUs > 0 ? 0 : remainingTokens(state as Bucket, leg.limit);
   if (leg.kind === 'window') return Math.max(0, leg.limit.max - usedOf(state as WindowState, leg.limit));
   if (leg.kind === 'concurrency') {
-    return Math.max(0, slotsOf(state as LeaseState, leg.limit) - heldOf(state as LeaseState));
+    return Math.max(0, slotsOf(state as LeaseState, leg.limit, emptyUs) - heldOf(state as LeaseState));
   }
-  return remainingTokens((view as ShareView).whole.state, leg.limit);
+  return remainingOf((view as ShareView).whole);
 }
 
 /** Keeps a state that has been changed. */
@@ -228,7 +235,8 @@ export function restUs(leg: Pick<Leg, 'kind' | 'limit'>, state: State): number {
   if (leg.kind === 'rate') {
     const bucket = state as Bucket;
     const keptUs = bucket.adaptive === null ? 0 : bucket.atUs + ADAPTIVE_KEPT_US;
-    return Math.max(fullAtUs(bucket), bucket.closedUs, bucket.penaltyUs, keptUs) + LINE_GRACE_US;
+    const fullUs = fullAtUs(bucket, leg.limit as RateLeg['limit'], bucket.closedUs);
+    return Math.max(fullUs, bucket.penaltyUs, keptUs) + LINE_GRACE_US;
   }
   if (leg.kind === 'window') {
     const limit = leg.limit as WindowLeg['limit'];
@@ -252,6 +260,6 @@ export function effectiveOf(view: View): number {
   if (view.leg.kind === 'rate') return (view as RateView).state.rate;
   if (view.leg.kind === 'share') return (view as ShareView).state.share;
   return view.leg.kind === 'concurrency'
-    ? slotsOf((view as LeaseView).state, view.leg.limit)
+    ? slotsOf((view as LeaseView).state, view.leg.limit, view.emptyUs)
     : view.leg.limit.max;
 }

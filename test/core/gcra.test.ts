@@ -110,14 +110,14 @@ describe('waitUs', () => {
     [4 * TOKEN, 4, 400_000],
     [104 * TOKEN, 1, 10_100_000],
   ])('with a debt of %d, for a cost of %d: %d µs', (debt, cost, wait) => {
-    expect(waitUs(bucket(debt, S), TEN, cost, NORMAL)).toBe(wait);
+    expect(waitUs(bucket(debt, S), TEN, cost, NORMAL, 0)).toBe(wait);
   });
 
   // https://github.com/resilience4j/resilience4j/issues/822: rounded down, concurrent reservations let more through.
   it('is rounded up where a microsecond drains more than one unit', () => {
     const seven = limitOf({ rate: 7, periodMs: 0.001, burst: 1 });
     expect(seven).toMatchObject({ rate: 7, periodUs: 1 });
-    expect(waitUs(bucket(1, S, seven), seven, 1, NORMAL)).toBe(1);
+    expect(waitUs(bucket(1, S, seven), seven, 1, NORMAL, 0)).toBe(1);
   });
 });
 
@@ -132,7 +132,7 @@ describe('commit', () => {
     [2 * TOKEN, 500_000, 2, 7 * TOKEN],
   ])('with a debt of %d, starting %d µs ahead, for a cost of %d: owes %d', (debt, aheadUs, cost, then) => {
     const charged = bucket(debt, S);
-    commit(charged, TEN, aheadUs, cost);
+    commit(charged, TEN, aheadUs, cost, 0);
     expect(charged).toMatchObject({ debt: then, granted: cost, atUs: S });
   });
 });
@@ -140,7 +140,7 @@ describe('commit', () => {
 describe('refund', () => {
   it('undoes the last grant whole, with what it moved the bucket forward', () => {
     const charged = bucket(2 * TOKEN, S);
-    const pushedUnits = commit(charged, TEN, 500_000, 2);
+    const pushedUnits = commit(charged, TEN, 500_000, 2, 0);
     expect(refund(charged, TEN, 2, 2, pushedUnits, momentAt(charged.atUs))).toBe(true);
     // But for the latest start that was ever promised: nothing is given back by `settle` before it.
     expect(charged).toEqual({ ...bucket(2 * TOKEN, S), lastUs: 1.5 * S });
@@ -148,8 +148,8 @@ describe('refund', () => {
 
   it('gives nothing back once something was granted since', () => {
     const charged = bucket(0, S);
-    commit(charged, TEN, 0, 2);
-    commit(charged, TEN, 0, 1);
+    commit(charged, TEN, 0, 2, 0);
+    commit(charged, TEN, 0, 1, 0);
     const before = { ...charged };
     expect(refund(charged, TEN, 2, 2, 0, momentAt(charged.atUs))).toBe(false);
     expect(charged).toEqual(before);
@@ -157,7 +157,7 @@ describe('refund', () => {
 
   it('gives back a batch whole, newest first', () => {
     const charged = bucket(0, S);
-    const pushed = [1, 2, 3].map((cost) => commit(charged, TEN, cost * 1_000_000, cost));
+    const pushed = [1, 2, 3].map((cost) => commit(charged, TEN, cost * 1_000_000, cost, 0));
     expect([
       refund(charged, TEN, 6, 3, pushed[2]!, momentAt(charged.atUs)),
       refund(charged, TEN, 3, 2, pushed[1]!, momentAt(charged.atUs)),
@@ -183,10 +183,10 @@ describe('what a bucket holds', () => {
   });
 
   it('is full when its debt is paid, to the microsecond', () => {
-    expect(fullAtUs(bucket(0, S))).toBe(S);
-    expect(fullAtUs(bucket(TOKEN + 1, S))).toBe(S + 100_001);
+    expect(fullAtUs(bucket(0, S), TEN, 0)).toBe(S);
+    expect(fullAtUs(bucket(TOKEN + 1, S), TEN, 0)).toBe(S + 100_001);
     const three = limitOf({ rate: 3, periodMs: 0.001, burst: 1 });
-    expect(fullAtUs(bucket(4, S, three))).toBe(S + 2);
+    expect(fullAtUs(bucket(4, S, three), three, 0)).toBe(S + 2);
   });
 
   it('is all of it without state, or nothing at a cold start', () => {
@@ -198,9 +198,9 @@ describe('what a bucket holds', () => {
 
   it('is less than nothing before a cold start that lies ahead: it begins to fill then, and not before', () => {
     const cold = (nowUs: number) => unwritten(momentAt(nowUs, 9 * S));
-    expect(waitUs(cold(7 * S), TEN, 1, NORMAL)).toBe(2 * S + 100_000);
-    expect(waitUs(cold(9 * S), TEN, 1, NORMAL)).toBe(100_000);
-    expect(waitUs(cold(9 * S + 100_000), TEN, 1, NORMAL)).toBe(0);
+    expect(waitUs(cold(7 * S), TEN, 1, NORMAL, 0)).toBe(2 * S + 100_000);
+    expect(waitUs(cold(9 * S), TEN, 1, NORMAL, 0)).toBe(100_000);
+    expect(waitUs(cold(9 * S + 100_000), TEN, 1, NORMAL, 0)).toBe(0);
     // Further ahead than a debt can say, it is the most that one can.
     expect(blank(limitOf(perSecond(30_000_000)), momentAt(1, 2 ** 52)).debt).toBe(MAX_DEBT_UNITS);
   });
@@ -214,7 +214,7 @@ describe('withinHorizon', () => {
     expect(withinHorizon(bucket(MAX_DEBT_UNITS - TOKEN, S), TEN, 0, 1)).toBe(true);
     expect(withinHorizon(bucket(MAX_DEBT_UNITS - TOKEN + 1, S), TEN, 0, 1)).toBe(false);
     const charged = bucket(0, S);
-    commit(charged, TEN, edge, 1);
+    commit(charged, TEN, edge, 1, 0);
     expect(charged.debt).toBe(MAX_DEBT_UNITS);
   });
 });
@@ -239,10 +239,10 @@ describe('rates that no float holds', () => {
     (_, limit) => {
       for (const cost of [1, 2, limit.burst]) {
         const empty = bucket(limit.burst * limit.periodUs, S, limit);
-        const wait = waitUs(empty, limit, cost, NORMAL);
+        const wait = waitUs(empty, limit, cost, NORMAL, 0);
         expect(wait).toBeGreaterThan(0);
-        expect(waitUs(drained(empty, limit, momentAt(S + wait)), limit, cost, NORMAL)).toBe(0);
-        expect(waitUs(drained(empty, limit, momentAt(S + wait - 1)), limit, cost, NORMAL)).toBe(1);
+        expect(waitUs(drained(empty, limit, momentAt(S + wait)), limit, cost, NORMAL, 0)).toBe(0);
+        expect(waitUs(drained(empty, limit, momentAt(S + wait - 1)), limit, cost, NORMAL, 0)).toBe(1);
       }
     },
   );
@@ -255,7 +255,7 @@ describe('rates that no float holds', () => {
     let delivered = 0;
     for (let step = 0; step <= steps; step++) {
       state = drained(state, limit, momentAt(S + step * stepUs));
-      for (; waitUs(state, limit, 1, NORMAL) === 0; delivered++) commit(state, limit, 0, 1);
+      for (; waitUs(state, limit, 1, NORMAL, 0) === 0; delivered++) commit(state, limit, 0, 1, 0);
     }
     const exact = (BigInt(limit.rate) * BigInt(steps * stepUs)) / BigInt(limit.periodUs);
     expect(delivered - limit.burst).toBe(Number(exact));
@@ -265,10 +265,10 @@ describe('rates that no float holds', () => {
     const state = bucket(limit.burst * limit.periodUs, S, limit);
     const count = Math.min(100_000, Math.floor(MAX_DEBT_UNITS / limit.periodUs) - limit.burst);
     for (let n = 1; n <= count; n++) {
-      const wait = waitUs(state, limit, 1, NORMAL);
+      const wait = waitUs(state, limit, 1, NORMAL, 0);
       const exact = (BigInt(n) * BigInt(limit.periodUs) + BigInt(limit.rate) - 1n) / BigInt(limit.rate);
       if (BigInt(wait) !== exact) expect({ n, wait }).toEqual({ n, wait: Number(exact) });
-      commit(state, limit, wait, 1);
+      commit(state, limit, wait, 1, 0);
     }
   });
 });

@@ -11,17 +11,24 @@ const keyed = { calls: perSecond(1_000, { burst: 100 }), shop: perSecond(10, { b
 const paused = { allowed: false, reason: 'paused' };
 
 describe('pause and resume of the whole governor', () => {
-  test('refuse all until the end, and then give tokens at the rate, from an empty bucket', async () => {
+  test('refuse all until the end, and then give tokens in a ramp, from an empty bucket', async () => {
     const { governor, clock } = governed({ calls: perSecond(10, { burst: 5 }) });
     await governor.pause({ forMs: 2_000 });
     expect(await governor.allow()).toMatchObject({ ...paused, limit: 'calls', keyed: false });
     await clock.advance(1_999);
     expect(await governor.allow()).toMatchObject(paused);
     await clock.advance(1);
-    expect(await governor.allow()).toMatchObject({ allowed: false, reason: 'rate', retryAfterMs: 100 });
-    await clock.advance(100);
+    // The first half of a token's second: √(2 × 0.1 s × 1 s).
+    expect(await governor.allow()).toMatchObject({ allowed: false, reason: 'rate', retryAfterMs: 448 });
+    await clock.advance(447);
+    expect(await governor.allow()).toMatchObject({ allowed: false });
+    await clock.advance(1);
     expect(await governor.allow()).toMatchObject({ allowed: true });
     expect(await governor.allow()).toMatchObject({ allowed: false, reason: 'rate' });
+    await clock.advance(1_000);
+    // A second of the rate, but for the rest of the ramp: half of what that still held back.
+    expect(await governor.allowN(5)).toMatchObject({ allowed: true });
+    expect(await governor.allowAtMost(10)).toBe(0);
   });
 
   test('refuse as one that all requests meet, also where there are limits with keys', async () => {
@@ -36,7 +43,7 @@ describe('pause and resume of the whole governor', () => {
     await clock.advance(1_000 * 86_400_000);
     expect(await governor.allow()).toMatchObject(paused);
     await governor.resume();
-    await clock.advance(100);
+    await clock.advance(448);
     expect(await governor.allow()).toMatchObject({ allowed: true });
   });
 
@@ -109,7 +116,8 @@ describe('pause and resume of the whole governor', () => {
     await other.resume();
     const { starts } = startsOf(clock, range(300), () => deaf.wait().catch(() => {}));
     await clock.advance(30_000);
-    expect(starts.length).toBeGreaterThanOrEqual(299);
+    // Half a second's are the ramp's.
+    expect(starts.length).toBeGreaterThanOrEqual(294);
   });
 
   test('a resume that a process does not hear of wakes those who wait in it within five seconds', async () => {
@@ -133,7 +141,7 @@ describe('pause and resume of a key', () => {
     expect(await governor.allow(other)).toMatchObject({ allowed: true });
     await clock.advance(2_000);
     expect(await governor.allow(acme)).toMatchObject({ allowed: false, reason: 'rate' });
-    await clock.advance(100);
+    await clock.advance(448);
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 
@@ -171,9 +179,7 @@ describe('pause and resume of a key', () => {
     await clock.advance(10_000);
     expect(await governor.allow(acme)).toMatchObject(paused);
     await governor.resume();
-    // Whoever asks first finds what was recalled; then work resumes within a second, and a token is a tenth away.
-    await governor.allow(acme);
-    await clock.advance(1_200);
+    await clock.advance(448);
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 
@@ -211,7 +217,7 @@ describe('feedback that asks for a pause', () => {
       await governor.feedback({ throttled: true, retryAfterMs: ms });
       await clock.advance(lastsMs - 1);
       expect(await governor.allow()).toMatchObject(paused);
-      await clock.advance(2);
+      await clock.advance(46); // 1,000/s: √(2 × 1 ms × 1 s) after the end
       expect(await governor.allow()).toMatchObject({ allowed: true });
     },
   );
@@ -222,7 +228,7 @@ describe('feedback that asks for a pause', () => {
     await governor.feedback({ throttled: true, headers: new Headers({ 'retry-after': '2' }), ...acme });
     expect(await governor.allow(acme)).toMatchObject(paused);
     expect(await governor.allow(other)).toMatchObject({ allowed: true });
-    await clock.advance(2_100);
+    await clock.advance(2_448);
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 

@@ -142,6 +142,7 @@ const bucketOf = (hash: Record<string, string>): Bucket => ({
   lastUs: Number(hash.last ?? 0),
   promised: Number(hash.promised ?? 0),
   closedUs: Number(hash.closed ?? 0),
+  rampUs: Number(hash.ramp ?? 0),
   overUs: Number(hash.over ?? 0),
   penaltyUs: Number(hash.penalty ?? 0),
   adaptive: null,

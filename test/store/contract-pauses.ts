@@ -2,6 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { perSecond } from '../../src/core/rate-limit.ts';
 import { type Make, MS, SECOND, started } from './support/kinds-made.ts';
 
+// Of 10 a second, in the ramp of a second: √(2 × 0.1 s × 1 s).
+const FIRST_US = 447_214;
+
 /** Pauses, in any store. */
 export function pausesContract(make: Make): void {
   const limits = {
@@ -17,15 +20,17 @@ export function pausesContract(make: Make): void {
   describe.for(['governor', 'key'] as const)('a pause of a %s', (what) => {
     const keys = what === 'key' ? acme.keys : undefined;
 
-    test('refuses what it is about until it ends, and then lets it resume at the rate', async () => {
+    test('refuses what it is about until it ends, and then lets it resume in a ramp', async () => {
       const { store, refused, granted, ask, advanceUs } = await both();
       await store.pause(keys, 3 * SECOND);
       expect(await refused(acme)).toMatchObject({ reason: 'paused' });
       expect(await ask(other)).toMatchObject({ granted: what === 'key' });
       advanceUs(3 * SECOND);
-      // Empty: the first token comes a tenth of a second later.
-      expect(await refused(acme)).toMatchObject({ reason: 'rate', waitUs: 100 * MS });
-      advanceUs(100 * MS);
+      // Empty.
+      expect(await refused(acme)).toMatchObject({ reason: 'rate', waitUs: FIRST_US });
+      advanceUs(FIRST_US - 1);
+      await refused(acme);
+      advanceUs(1);
       await granted(acme);
     });
 
@@ -45,8 +50,8 @@ export function pausesContract(make: Make): void {
       await store.pause(keys, 600 * SECOND);
       advanceUs(SECOND);
       await store.resume(keys);
-      expect(await refused(acme)).toMatchObject({ reason: 'rate', waitUs: 100 * MS });
-      advanceUs(100 * MS);
+      expect(await refused(acme)).toMatchObject({ reason: 'rate', waitUs: FIRST_US });
+      advanceUs(FIRST_US);
       await granted(acme);
     });
 
@@ -78,22 +83,31 @@ export function pausesContract(make: Make): void {
     expect(await remaining(acme)).toEqual(before);
   });
 
-  test('a reservation in a pause starts after it; a long pause reserves nothing', async () => {
-    const { store, ask } = await started(make, { limits: { calls: limits.calls } });
-    await store.pause(undefined, 3 * SECOND);
+  test('nothing is reserved in a pause; in the ramp after it at the pace of that', async () => {
+    const { store, ask, advanceUs } = await started(make, { limits: { calls: limits.calls } });
     const later = { terms: { maxWaitUs: Number.POSITIVE_INFINITY } };
-    expect(await ask(later)).toMatchObject({ granted: true, waitUs: 3 * SECOND + 100 * MS });
-    await store.pause(undefined, 90 * SECOND);
-    expect(await ask(later)).toMatchObject({ granted: false, reason: 'paused' });
+    await store.pause(undefined, 3 * SECOND);
+    expect(await ask(later)).toMatchObject({
+      granted: false,
+      reason: 'paused',
+      waitUs: 3 * SECOND + FIRST_US,
+    });
+    advanceUs(3 * SECOND);
+    const waits: number[] = [];
+    for (let n = 0; n < 7; n++) waits.push((await ask(later)).waitUs);
+    const tokens = [1, 2, 3, 4, 5].map((n) => Math.ceil(Math.sqrt(2 * 0.1 * n) * SECOND));
+    expect(waits).toEqual([...tokens, 1_100 * MS, 1_200 * MS]);
   });
 
-  test('what was promised for after the pause is recalled when the governor is resumed early', async () => {
+  test('what was promised before a pause is recalled when the governor is resumed early', async () => {
     const { store, granted, refused } = await started(make, { limits: { calls: limits.calls } });
+    const later = { cost: 5, terms: { maxWaitUs: Number.POSITIVE_INFINITY } };
+    for (let n = 0; n < 5; n++) await granted(later);
+    const receipt = await granted(later);
     await store.pause(undefined, 30 * SECOND);
-    const receipt = await granted({ cost: 5, terms: { maxWaitUs: Number.POSITIVE_INFINITY } });
     await store.resume(undefined);
     expect(await store.cancel(receipt)).toBe(false);
-    const { waitUs } = await refused();
-    expect(waitUs).toBeLessThanOrEqual(1_600 * MS);
+    // What may still start within a second, a token, and half a ramp.
+    expect((await refused()).waitUs).toBe(1_600 * MS);
   });
 }

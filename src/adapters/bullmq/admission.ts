@@ -252,9 +252,10 @@ export class Admission<J extends Job> {
     }
   }
 
-  // A near slot of a limit that all jobs meet, and that cannot reserve for this one.
-  #mayHoldForSlot({ slotted, keyed, retryAfterMs }: Refusal): boolean {
-    return slotted && !keyed && retryAfterMs <= this.govern.maxHoldMs && this.#worker !== undefined;
+  // A near slot of a limit that all jobs meet, and that cannot reserve for this one; or the near end of a pause of all.
+  #mayHoldForSlot({ slotted, reason, keyed, retryAfterMs }: Refusal): boolean {
+    const isNear = !keyed && retryAfterMs <= this.govern.maxHoldMs;
+    return isNear && (slotted || reason === 'paused') && this.#worker !== undefined;
   }
 
   // Whoever is recalled asks again: that is what its sleep was for.

@@ -106,7 +106,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'cfff9bbf9192d055611cc4ab54ddb10b223a8e2f',
+  sha1: 'bbfbb497b1f58469f3059d6c4eb26902f9a9f3f6',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -165,30 +165,11 @@ local function convert(debt, fromUnit, toUnit)
   end
   return min(MAX_DEBT, tokens * toUnit + rest)
 end
-local function capacityAt(limit, rate, ahead)
-  return min(MAX_DEBT, limit.burst * limit.unit + ahead * rate)
-end
-local function drainTo(bucket, us)
-  local elapsed = us - bucket.at
-  if elapsed > 0 then
-    bucket.debt = elapsed >= ceil(bucket.debt / bucket.rate) and 0 or bucket.debt - elapsed * bucket.rate
-    bucket.at = us
-  end
-end
 local function repace(bucket, rate)
   if rate > bucket.rate and bucket.last > bucket.at then
     bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * (bucket.last - bucket.at))
   end
   bucket.rate = rate
-end
-local function emptiedUnits(bucket)
-  local empty = max(bucket.closed, closedUntil)
-  if empty == 0 then
-    return 0
-  elseif empty > bucket.at then
-    return capacityAt(bucket.limit, bucket.rate, empty - bucket.at)
-  end
-  return max(0, bucket.capacity - (bucket.at - empty) * bucket.rate)
 end
 local function penalised(limit, rate)
   return max(1, floor((rate * limit.penaltyPermille) / 1000))
@@ -199,11 +180,6 @@ local function askedTokens(limit, cost, priority)
     return within + min(limit.kept[priority], limit.burst - within)
   end
   return within
-end
-local function waitFor(bucket, cost, priority)
-  local limit = bucket.limit
-  local over = bucket.debt + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
-  return over <= 0 and 0 or ceil(over / bucket.rate)
 end
 local function withinHorizon(bucket, units, ahead)
   return bucket.debt + units <= MAX_DEBT and ahead <= floor((MAX_DEBT - units) / bucket.rate)
@@ -216,12 +192,92 @@ local function openLine(bucket, full, fullAt)
     bucket.open = bucket.line
   end
 end
-local function joinLine(bucket, slot, interval)
-  bucket.line = min(slot + interval, bucket.at + MAX_AHEAD_US)
+local function joinLine(bucket, us)
+  bucket.line = min(us, bucket.at + MAX_AHEAD_US)
   bucket.open = bucket.line
   bucket.refused = bucket.refused + 1
   bucket.exists = true
   bucket.joined = true
+end
+local RAMP_US = 1000000
+local function isRamping(us, over)
+  return over > 0 and us < over + RAMP_US
+end
+local function slowed(us, over)
+  local since = us - over
+  if since <= 0 or over == 0 then
+    return us
+  elseif since >= RAMP_US then
+    return us - RAMP_US / 2
+  end
+  return over + floor((since * since) / (2 * RAMP_US))
+end
+local function worth(from, to, over)
+  return slowed(to, over) - slowed(from, over)
+end
+local function ceilSqrt(square)
+  local root = ceil(math.sqrt(square))
+  while (root - 1) * (root - 1) >= square do
+    root = root - 1
+  end
+  while root * root < square do
+    root = root + 1
+  end
+  return root
+end
+local function whenWorth(us, from, over)
+  if us <= 0 then
+    return from
+  elseif over == 0 then
+    return from + us
+  end
+  local since = slowed(from, over) + us - over
+  if since <= 0 then
+    return over + since
+  elseif since >= RAMP_US / 2 then
+    return over + since + RAMP_US / 2
+  end
+  return over + ceilSqrt(2 * RAMP_US * since)
+end
+local function slotsInRamp(slots, us, over)
+  return isRamping(us, over) and max(1, floor((slots * max(0, us - over)) / RAMP_US)) or slots
+end
+local function whenSlots(needed, slots, over)
+  return over + ceil((needed * RAMP_US) / slots)
+end
+local function emptyOf(bucket)
+  return max(bucket.closed, closedUntil)
+end
+local function lessDrained(bucket, debt, elapsed)
+  if elapsed <= 0 then
+    return debt
+  end
+  return elapsed >= ceil(debt / bucket.rate) and 0 or debt - elapsed * bucket.rate
+end
+local function debtAt(bucket, us, empty)
+  if empty < bucket.at or empty > us then
+    return lessDrained(bucket, bucket.debt, worth(bucket.at, us, empty))
+  end
+  local capacity = min(MAX_DEBT, bucket.limit.burst * bucket.unit)
+  local atEnd = max(capacity, lessDrained(bucket, bucket.debt, empty - bucket.at))
+  return lessDrained(bucket, atEnd, worth(empty, us, empty))
+end
+local function emptiedUnits(bucket)
+  local empty = emptyOf(bucket)
+  if empty == 0 or empty > bucket.at then
+    return 0
+  end
+  return lessDrained(bucket, bucket.capacity, worth(empty, bucket.at, empty))
+end
+local function waitFor(bucket, cost, priority)
+  local limit, empty = bucket.limit, emptyOf(bucket)
+  local from = max(bucket.at, empty)
+  local over = debtAt(bucket, from, empty) + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
+  return over <= 0 and 0 or whenWorth(ceil(over / bucket.rate), from, empty) - bucket.at
+end
+local function fullAt(bucket, empty)
+  local from = max(bucket.at, empty)
+  return whenWorth(ceil(debtAt(bucket, from, empty) / bucket.rate), from, empty)
 end
 local adaptiveBegun, adaptiveRise, adaptiveUse, adaptiveHold, adaptiveObserve
 do
@@ -370,19 +426,19 @@ local function stepBack(bucket)
   bucket.line = movedBy(bucket.line, step)
   bucket.last = movedBy(bucket.last, step)
   bucket.closed = movedBy(bucket.closed, step)
+  bucket.ramp = movedBy(bucket.ramp, step)
   bucket.over = movedBy(bucket.over, step)
   bucket.penalty = movedBy(bucket.penalty, step)
 end
-local function advance(bucket, limit, unit, us)
-  local empty = max(bucket.closed, closedUntil)
-  if empty > bucket.at and empty <= us then
-    drainTo(bucket, empty)
-    bucket.debt = max(bucket.debt, min(MAX_DEBT, limit.burst * unit))
+local function advance(bucket, us)
+  if us >= bucket.at then
+    bucket.debt = debtAt(bucket, us, emptyOf(bucket))
+    bucket.at = us
   end
-  drainTo(bucket, us)
 end
-local function changeOver(bucket, limit, unit, burst)
-  advance(bucket, limit, unit, changedAt == 0 and now or min(changedAt, now))
+local function changeOver(bucket, limit, burst)
+  local unit = bucket.unit
+  advance(bucket, changedAt == 0 and now or min(changedAt, now))
   if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
     bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
     bucket.last = bucket.at + RECALL_US
@@ -394,22 +450,21 @@ local function changeOver(bucket, limit, unit, burst)
   end
   if unit ~= limit.unit then
     bucket.debt = convert(bucket.debt, unit, limit.unit)
+    bucket.unit = limit.unit
   end
 end
-local function keepEmpty(bucket)
-  local empty = max(bucket.closed, closedUntil)
-  local paused = empty > now and capacityAt(bucket.limit, bucket.rate, empty - now) or 0
-  if paused > bucket.debt then
-    if empty > now + RECALL_US then
-      bucket.promised = bucket.promised + paused - bucket.debt
-    end
-    bucket.last = max(bucket.last, empty)
-    bucket.debt = paused
+local function leaveRamp(bucket)
+  if bucket.last > bucket.at then
+    bucket.debt = min(MAX_DEBT, bucket.debt + (bucket.rate * RAMP_US) / 2)
   end
 end
-local function drain(bucket, limit, unit, burst, storedVersion)
+local function drain(bucket, limit, burst, storedVersion)
   if bucket.at - now > MAX_CLOCK_STEP_US then
     stepBack(bucket)
+  end
+  local empty = emptyOf(bucket)
+  if bucket.ramp ~= 0 and bucket.ramp ~= empty then
+    leaveRamp(bucket)
   end
   local rate = limit.rate
   if limit.adaptive then
@@ -421,16 +476,16 @@ local function drain(bucket, limit, unit, burst, storedVersion)
   if limit.penaltyAfter > 0 and bucket.penalty > now then
     rate = penalised(limit, rate)
   end
-  if storedVersion ~= version or unit ~= limit.unit then
-    changeOver(bucket, limit, unit, burst)
+  if storedVersion ~= version or bucket.unit ~= limit.unit then
+    changeOver(bucket, limit, burst)
     bucket.rate = rate
   end
-  advance(bucket, limit, limit.unit, now)
+  advance(bucket, now)
   if bucket.last <= now + RECALL_US then
     bucket.promised = 0
   end
   repace(bucket, rate)
-  keepEmpty(bucket)
+  bucket.ramp = empty <= now and isRamping(now, empty) and empty or 0
 end
 local readAdaptive, writeAdaptive
 do
@@ -455,7 +510,7 @@ do
   end
 end
 local function rateRest(bucket)
-  local rest = max(bucket.at + ceil(bucket.debt / bucket.rate), bucket.closed, bucket.penalty)
+  local rest = max(fullAt(bucket, bucket.closed), bucket.penalty)
   if bucket.adaptive then
     rest = max(rest, bucket.at + ADAPTIVE_KEPT_US)
   end
@@ -464,14 +519,14 @@ end
 local function loadRate(bucket, limit)
   local stored = redis.call(
     'HMGET', bucket.key, 'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'rate', 'unit', 'burst',
-    'version', 'over', 'penalty', 'adaptive', 'promised'
+    'version', 'over', 'penalty', 'adaptive', 'promised', 'ramp'
   )
   for field = 1, 8 do
     bucket.exists = bucket.exists or stored[field] ~= false
   end
   local empty = bucket.exists and 0 or max(coldAt, min(closedUntil, now))
   local ahead = max(0, empty - now)
-  local debt = empty > 0 and capacityAt(limit, limit.rate, ahead) or 0
+  local debt = empty > 0 and min(MAX_DEBT, limit.burst * limit.unit + ahead * limit.rate) or 0
   bucket.capacity = limit.burst * limit.unit
   bucket.debt = tonumber(stored[1]) or debt
   bucket.at = tonumber(stored[2]) or (empty > 0 and empty - ahead or now)
@@ -480,6 +535,8 @@ local function loadRate(bucket, limit)
   bucket.last, bucket.closed = tonumber(stored[6]) or 0, tonumber(stored[7]) or 0
   bucket.rate = tonumber(stored[8]) or limit.rate
   bucket.over, bucket.penalty = tonumber(stored[12]) or 0, tonumber(stored[13]) or 0
+  bucket.ramp = tonumber(stored[16]) or 0
+  bucket.hadRamp = bucket.ramp > 0
   bucket.promised = tonumber(stored[15]) or 0
   bucket.storedPromised = bucket.promised
   bucket.hadAdaptive = stored[14] ~= false
@@ -490,14 +547,15 @@ local function loadRate(bucket, limit)
   local unit, burst = tonumber(stored[9]) or limit.unit, tonumber(stored[10]) or limit.burst
   local storedVersion = tonumber(stored[11]) or version
   local storedAt, storedRate, storedClosed = bucket.at, bucket.rate, bucket.closed
-  local fullAt = bucket.at + ceil(bucket.debt / bucket.rate)
+  bucket.unit = unit
+  local wasFullAt = fullAt(bucket, emptyOf(bucket))
   bucket.storedRest = rateRest(bucket)
   bucket.hadLine = bucket.line > 0
   bucket.storedOver = bucket.over
-  drain(bucket, limit, unit, burst, storedVersion)
-  local full = bucket.debt == 0
-  openLine(bucket, full, fullAt)
-  if full and bucket.at - fullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
+  drain(bucket, limit, burst, storedVersion)
+  local full = bucket.debt == 0 and emptyOf(bucket) <= bucket.at
+  openLine(bucket, full, wasFullAt)
+  if full and bucket.at - wasFullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
     bucket.over = 0
   end
   local same = unit == limit.unit and burst == limit.burst and storedVersion == version
@@ -509,7 +567,7 @@ end
 local function commitRate(bucket, cost, start)
   local units = cost * bucket.limit.unit
   local ahead = start > bucket.at and start - bucket.at or 0
-  local pushed = max(0, ahead * bucket.rate - bucket.debt)
+  local pushed = max(0, worth(bucket.at, bucket.at + ahead, emptyOf(bucket)) * bucket.rate - bucket.debt)
   bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
   if ahead > RECALL_US then
@@ -540,7 +598,6 @@ local function overLimit(bucket)
   bucket.over = 0
   bucket.penalty = now + limit.penaltyFor
   repace(bucket, penalised(limit, bucket.rate))
-  keepEmpty(bucket)
   bucket.changed = true
   bucket.described = false
   return true
@@ -566,6 +623,7 @@ local function writeRate(bucket)
   setOrDelete(key, 'last', bucket.last, false)
   setOrDelete(key, 'promised', bucket.promised, bucket.storedPromised > 0)
   setOrDelete(key, 'closed', bucket.closed, false)
+  setOrDelete(key, 'ramp', bucket.ramp, bucket.hadRamp)
   setOrDelete(key, 'over', bucket.over, bucket.storedOver > 0)
   setOrDelete(key, 'penalty', bucket.penalty, false)
   if bucket.adaptive then
@@ -919,7 +977,7 @@ do
     return nil
   end
 end
-local placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
+local slotsOf, placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
 do
   local WAITING_US, ASK_AGAIN_US, WOKEN_US = 3000000, 1000000, 50000
   local function leaseMember(fence, cost, holder)
@@ -928,6 +986,9 @@ do
   local function parseLease(member)
     local fence, cost, holder = string.match(member, '^(%d+) (%d+) (.*)$')
     return tonumber(fence), tonumber(cost), holder
+  end
+  function slotsOf(bucket)
+    return slotsInRamp(bucket.allSlots, bucket.at, emptyOf(bucket))
   end
   function placeOf(bucket, holder)
     local text = redis.call('HGET', bucket.waiting, holder)
@@ -1005,7 +1066,7 @@ do
         bucket.lapsed[#bucket.lapsed + 1] = leases[index]
       end
     end
-    bucket.slots = limit.max
+    bucket.allSlots = limit.max
     bucket.hadAdaptive = stored[7] ~= false
     if limit.adaptive then
       bucket.adaptive = stored[7] and readAdaptive(stored[7]) or nil
@@ -1016,7 +1077,7 @@ do
         bucket.adaptive = adaptiveBegun(limit.adaptive, limit.max * 1000)
       end
       adaptiveHold(bucket.adaptive, bucket.held)
-      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+      bucket.allSlots = max(1, floor(bucket.adaptive.value / 1000))
     end
   end
   local function eachPlace(bucket, visit)
@@ -1041,7 +1102,7 @@ do
     end
   end
   local function askedOf(bucket, cost)
-    return bucket.adaptive and min(cost, bucket.slots) or cost
+    return bucket.adaptive and min(cost, bucket.allSlots) or cost
   end
   local function needOf(bucket, gone, holder, cost, woken, waiter)
     local own = bucket.byHolder[holder]
@@ -1056,7 +1117,7 @@ do
     local own = bucket.byHolder[holder]
     local cold = (own or coldAt == 0) and 0 or max(0, coldAt + bucket.limit.lease - now)
     local taken, asked = bucket.held - (own and own.cost or 0), askedOf(bucket, cost)
-    if not own and taken + asked <= bucket.slots then
+    if not own and taken + asked <= bucket.allSlots then
       local gone = {}
       eachPlace(bucket, function(other, theirs, _, woken, waiter)
         if other == holder then
@@ -1064,13 +1125,17 @@ do
         end
         local _, counted = needOf(bucket, gone, other, theirs, woken, waiter)
         taken = taken + counted
-        return taken + asked > bucket.slots
+        return taken + asked > bucket.allSlots
       end)
     end
-    if taken + asked <= bucket.slots then
+    local needed, empty = taken + asked, emptyOf(bucket)
+    if needed <= slotsOf(bucket) then
       return cold
     end
     local first = ASK_AGAIN_US
+    if needed <= bucket.allSlots and isRamping(bucket.at, empty) then
+      first = min(first, whenSlots(needed, bucket.allSlots, empty) - bucket.at)
+    end
     for _, lease in pairs(bucket.byHolder) do
       first = min(first, lease.untilUs - bucket.at)
     end
@@ -1116,7 +1181,7 @@ do
     local taken, gone, unheard = bucket.held, {}, {}
     eachPlace(bucket, function(holder, cost, untilUs, woken, waiter)
       local need, counted = needOf(bucket, gone, holder, cost, woken, waiter)
-      if taken + need <= bucket.slots and woken == 0 then
+      if taken + need <= slotsOf(bucket) and woken == 0 then
         local told = redis.pcall('PUBLISH', wakePrefix .. waiter, holder)
         local heard = type(told) == 'number' and (told > 0 or not countsListeners)
         if heard then
@@ -1127,7 +1192,7 @@ do
         end
       end
       taken = taken + counted
-      return taken > bucket.slots
+      return taken > slotsOf(bucket)
     end)
     for index = 1, #unheard do
       leaveQueue(bucket, unheard[index])
@@ -1511,7 +1576,7 @@ local function saveBuckets()
 end
 local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
 local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
-local MAX_PAUSE_RESERVED_US = 60000000
+local MAX_PAUSE_SLOTTED_US = 60000000
 local maxWait, maxSlot, allGiveSlots, returning, patience, priority, queues = 0, 0, false, false, 0, 1, false
 local holder = ''
 local function setTerms(position)
@@ -1556,7 +1621,8 @@ local function lineAhead(bucket)
 end
 local function canReserve(bucket)
   if bucket.kind == RATE then
-    return not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
+    local follows = not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
+    return follows and emptyOf(bucket) <= now
   end
   return bucket.kind ~= SLOTS
 end
@@ -1587,11 +1653,11 @@ end
 local function join(bucket, cost, wait)
   local slot = max(now + wait, bucket.seenLine)
   if bucket.kind == RATE then
-    local interval = intervalOf(bucket, cost)
+    local behind = whenWorth(intervalOf(bucket, cost), slot, emptyOf(bucket))
     overLimit(bucket)
-    joinLine(bucket, slot, interval)
+    joinLine(bucket, behind)
   else
-    joinLine(bucket, slot, intervalOf(bucket, cost))
+    joinLine(bucket, slot + intervalOf(bucket, cost))
     if bucket.kind == SHARE then
       stateShare(bucket)
     end
@@ -1629,7 +1695,7 @@ local function refuse(first, last, leg, reason, longestWait, ownWait)
     local keepsPlace = returning and longestWait <= patience
     local whole = reason == PAUSED and closedUntil - now >= bucket.seenPause
     local most = whole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
-    local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_RESERVED_US
+    local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
     if takesSlot or reason == LINE then
       wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
     end
@@ -1741,8 +1807,7 @@ local function acquire(position)
     local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
     refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait)
   elseif wait > 0
-    and (wait > maxWait or binding.seenPause > MAX_PAUSE_RESERVED_US
-      or not mayReserve(first, last, binding, now + wait)) then
+    and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
     refuse(first, last, waitLeg, reason, longestWait, wait)
   elseif not withinHorizons(first, last, now + wait) then
     refuse(first, last, waitLeg, HORIZON, longestWait, wait)
@@ -1814,18 +1879,18 @@ local function effectiveOf(bucket)
   elseif bucket.kind == SHARE then
     return bucket.view
   end
-  return bucket.kind == SLOTS and bucket.slots or bucket.limit.max
+  return bucket.kind == SLOTS and slotsOf(bucket) or bucket.limit.max
 end
-local function remainingOf(bucket)
+local remainingOf
+function remainingOf(bucket)
   if bucket.kind == RATE then
-    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
+    return emptyOf(bucket) > now and 0 or max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
   elseif bucket.kind == WINDOW then
     return max(0, bucket.limit.max - usedOf(bucket))
   elseif bucket.kind == SLOTS then
-    return max(0, bucket.slots - bucket.held)
+    return max(0, slotsOf(bucket) - bucket.held)
   end
-  local whole = bucket.whole
-  return max(0, floor((whole.capacity - whole.debt) / whole.limit.unit))
+  return remainingOf(bucket.whole)
 end
 local function peek(position)
   local legs = input[position + 1]
@@ -1854,7 +1919,7 @@ local function availableOf(bucket)
   elseif bucket.kind == WINDOW then
     return max(0, bucket.limit.max - usedOf(bucket))
   elseif bucket.kind == SLOTS then
-    return max(0, bucket.slots - bucket.held)
+    return max(0, slotsOf(bucket) - bucket.held)
   end
   return wait > 0 and 0 or MAX_DEBT
 end
@@ -1947,9 +2012,6 @@ local function pause(position)
   for index = position + 3, position + 2 + count do
     local bucket = ownOrShared(buckets[input[index]])
     bucket.closed = max(bucket.closed, untilUs)
-    if bucket.kind == RATE then
-      bucket.debt = max(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, bucket.closed - now)))
-    end
     change(bucket)
   end
   redis.pcall('PUBLISH', eventsChannel, text)
@@ -1961,10 +2023,9 @@ local function resume(position)
   for index = position + 2, position + 1 + count do
     local bucket = ownOrShared(buckets[input[index]])
     if bucket.closed > now then
-      local closed = bucket.closed
       bucket.closed = now
-      if bucket.kind == RATE and bucket.debt <= capacityAt(bucket.limit, bucket.rate, closed - now) then
-        bucket.debt = min(bucket.debt, capacityAt(bucket.limit, bucket.rate, max(0, closedUntil - now)))
+      if bucket.kind == RATE then
+        bucket.debt = max(bucket.debt, bucket.capacity)
       end
       change(bucket)
     end
@@ -1988,13 +2049,12 @@ local function report(position)
         rate = penalised(bucket.limit, rate)
       end
       repace(bucket, min(bucket.rate, rate))
-      keepEmpty(bucket)
       bucket.line = bucket.open
       bucket.described = false
       register(bucket)
     else
       adaptiveHold(bucket.adaptive, bucket.held)
-      bucket.slots = max(1, floor(bucket.adaptive.value / 1000))
+      bucket.allSlots = max(1, floor(bucket.adaptive.value / 1000))
       wakeWaiters(bucket)
     end
   end

@@ -284,7 +284,7 @@ export class History {
   // As a store does it: not before a bucket has been full for as long as a clock may step back.
   #expire(): void {
     for (const [name, bucket] of this.buckets) {
-      if (this.nowUs - fullAtUs(bucket) > LINE_GRACE_US) this.#forget(name);
+      if (this.nowUs - fullAtUs(bucket, this.limits[0]!, 0) > LINE_GRACE_US) this.#forget(name);
     }
   }
 

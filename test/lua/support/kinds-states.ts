@@ -74,6 +74,7 @@ const rateOf = (hash: Hash, at: Moment): Bucket => ({
   debt: number(hash.debt),
   lineUs: number(hash.line),
   lastUs: number(hash.last),
+  rampUs: number(hash.ramp),
   overUs: number(hash.over),
   penaltyUs: number(hash.penalty),
   promised: number(hash.promised),
