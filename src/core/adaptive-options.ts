@@ -41,9 +41,10 @@ export interface Adaptive {
 export function parseAdaptive(path: string, value: unknown, initial: number): Adaptive {
   const given = plainObject(path, value);
   knownNames(path, given, ['min', 'max', 'target', 'mode']);
+  const { target: goal = {}, mode: asked = 'aimd' } = given;
   const min = amount(`${path}.min`, given.min, 0, initial, `above 0, at most the ${initial} it starts with`);
   const max = amount(`${path}.max`, given.max, initial, 1e9, `the ${initial} it starts with or more`);
-  const target = plainObject(`${path}.target`, given.target ?? {});
+  const target = plainObject(`${path}.target`, goal);
   knownNames(`${path}.target`, target, ['latencyMs', 'errorRate']);
   const latencyMs =
     target.latencyMs === undefined
@@ -53,7 +54,7 @@ export function parseAdaptive(path: string, value: unknown, initial: number): Ad
     target.errorRate === undefined
       ? undefined
       : shareOf(`${path}.target.errorRate`, target.errorRate, 0.001, 1);
-  const mode = oneOf(`${path}.mode`, given.mode ?? 'aimd', ['aimd', 'gradient']);
+  const mode = oneOf(`${path}.mode`, asked, ['aimd', 'gradient']);
   return Object.freeze({
     min,
     max,

@@ -41,7 +41,8 @@ export function parseConcurrencyLimit(
 ): ConcurrencyLimit {
   knownNames(path, given, CONCURRENCY_NAMES);
   const max = wholeNumber(`${path}.max`, given.max, 1, 10_000);
-  const leaseMs = durationMs(`${path}.leaseMs`, given.leaseMs ?? 30_000, 100, DAY_MS);
+  const { leaseMs: asked = 30_000 } = given;
+  const leaseMs = durationMs(`${path}.leaseMs`, asked, 100, DAY_MS);
   const adaptive =
     given.adaptive === undefined ? null : parseAdaptive(`${path}.adaptive`, given.adaptive, max);
   return Object.freeze({

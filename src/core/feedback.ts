@@ -58,8 +58,7 @@ const MAX_HEADER = 1_000;
 export function parseFeedback(options: unknown, wallMs: number): Feedback {
   const given = plainObject('options', options) as FeedbackOptions;
   knownNames('options', given, NAMES);
-  const { headers, latencyMs, retryAfterMs = 0, retryAfter } = given;
-  const throttled = flag('throttled', given.throttled ?? false);
+  const { throttled = false, failed = false, headers, latencyMs, retryAfterMs = 0, retryAfter } = given;
   const read = headers === undefined ? () => undefined : reader(headers);
   const nowMs = dateMs(read('date')) ?? wallMs;
   const times = [
@@ -69,8 +68,8 @@ export function parseFeedback(options: unknown, wallMs: number): Feedback {
     resetOf(read, nowMs),
   ];
   return {
-    throttled,
-    failed: flag('failed', given.failed ?? false),
+    throttled: flag('throttled', throttled),
+    failed: flag('failed', failed),
     latencyMs: latencyMs === undefined ? undefined : durationMs('latencyMs', latencyMs, 0, FOREVER),
     pauseMs: Math.max(0, Math.min(MAX_PAUSE_MS, Math.max(...times))),
     keys: given.keys,
@@ -84,7 +83,7 @@ function strictly(ms: number | undefined, received: unknown): number {
 }
 
 function reader(headers: HeadersLike): (name: string) => string | undefined {
-  if (typeof headers !== 'object' || headers === null) {
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
     throw new InvalidOptionError('headers', 'Headers or an object', headers);
   }
   const { get } = headers as { get?: unknown };

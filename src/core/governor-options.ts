@@ -42,8 +42,6 @@ export interface GovernorConfig {
   readonly revision: number;
 }
 
-const GOVERNOR_DEFAULTS = { coldStart: 'full', maxWaiters: 10_000, graceMs: 100 } as const;
-
 const NAMES = ['name', 'limits', 'coldStart', 'maxWaiters', 'graceMs', 'revision'];
 
 /**
@@ -53,7 +51,7 @@ const NAMES = ['name', 'limits', 'coldStart', 'maxWaiters', 'graceMs', 'revision
 export function parseGovernorOptions(options: unknown, others: readonly string[] = []): GovernorConfig {
   const given = plainObject('options', options);
   knownNames('', given, [...NAMES, ...others]);
-  const { coldStart, maxWaiters, graceMs } = { ...GOVERNOR_DEFAULTS, ...withoutUndefined(given) };
+  const { coldStart = 'full', maxWaiters = 10_000, graceMs = 100 } = given;
   return Object.freeze({
     name: governorName(given.name),
     limits: parseLimits(given.limits),
@@ -73,8 +71,4 @@ function governorName(name: unknown): string {
     '1 to 100 characters without spaces, control characters, colons or braces',
     name,
   );
-}
-
-function withoutUndefined(given: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

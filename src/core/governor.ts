@@ -330,8 +330,8 @@ export class Governor {
   async pause(options: { keys?: Keys; forMs?: number } = {}): Promise<void> {
     this.#assertOpen();
     checkNames(options, ['keys', 'forMs']);
-    const forMs = durationMs('forMs', options.forMs ?? FOREVER, 1, FOREVER);
-    await this.#store.pause(options.keys, toUs(forMs));
+    const { keys, forMs = FOREVER } = options;
+    await this.#store.pause(keys, toUs(durationMs('forMs', forMs, 1, FOREVER)));
   }
 
   /** Ends a pause before its time; within a second, work resumes from empty buckets. @throws As {@link feedback}. */
@@ -359,11 +359,8 @@ export class Governor {
         limits.map(({ name }) => name),
       );
     }
-    return this.#store.atMost(
-      { cost: 1, keys: options.keys, holder: '' },
-      count,
-      classOf(options.priority, 0),
-    );
+    holderOf(options.holder);
+    return this.#store.atMost({ cost: 1, keys: options.keys, holder: '' }, count, classOf(options.priority));
   }
 
   /**
@@ -377,6 +374,7 @@ export class Governor {
   async forceN(cost: Cost, options: RequestOptions = {}): Promise<ReservationHandle> {
     this.#assertOpen();
     checkNames(options, REQUEST_NAMES);
+    classOf(options.priority);
     const grant = await this.#reserving.force(cost, options.keys, holderOf(options.holder));
     if (grant !== undefined) return grant;
     throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
@@ -391,8 +389,8 @@ export class Governor {
   async peek(options: Omit<RequestOptions, 'holder'> & { cost?: Cost } = {}): Promise<LimitState[]> {
     this.#assertOpen();
     checkNames(options, ['keys', 'priority', 'cost']);
-    const request = { cost: options.cost ?? 1, keys: options.keys, holder: '' };
-    const sights = await this.#store.peek(request, classOf(options.priority, 0));
+    const { cost = 1, keys, priority } = options;
+    const sights = await this.#store.peek({ cost, keys, holder: '' }, classOf(priority));
     return sights.map(({ leg, sight }) => limitState(leg, sight));
   }
 

@@ -28,7 +28,8 @@ export function parsePenalty(path: string, value: unknown): Penalty {
   knownNames(path, given, ['afterMs', 'share', 'forMs']);
   const afterMs = durationMs(`${path}.afterMs`, given.afterMs, 1_000, DAY_MS);
   const forMs = durationMs(`${path}.forMs`, given.forMs, 1_000, DAY_MS);
-  const share = shareOf(`${path}.share`, given.share ?? 0.5, 0.01, 0.99);
+  const { share: asked = 0.5 } = given;
+  const share = shareOf(`${path}.share`, asked, 0.01, 0.99);
   return Object.freeze({
     afterUs: Math.round(afterMs * 1_000),
     permille: Math.round(share * 1_000),

@@ -82,21 +82,22 @@ export function checkNames(options: object, known: readonly string[]): void {
 }
 
 /** The class of a request that has waited for so long. */
-export function classOf(priority: unknown, waitedMs: number): Terms['priority'] {
-  const given = CLASSES[oneOf('priority', priority ?? 'normal', ['high', 'normal', 'low'])];
+export function classOf(priority: unknown = 'normal', waitedMs = 0): Terms['priority'] {
+  const given = CLASSES[oneOf('priority', priority, ['high', 'normal', 'low'])];
   return Math.max(0, given - Math.floor(waitedMs / AGES_MS)) as Terms['priority'];
 }
 
 export function termsOf(options: ReserveOptions): Terms {
   const { priority, waitedMs = 0, maxWaitMs = FOREVER, maxSlotMs = FOREVER } = options;
-  const slots = oneOf('slots', options.slots ?? 'none', ['none', 'keyed', 'all']);
+  const { slots = 'none', returning = false, patienceMs = DEFAULT_PATIENCE_MS } = options;
+  oneOf('slots', slots, ['none', 'keyed', 'all']);
   const maxSlotUs = toUs(durationMs('maxSlotMs', maxSlotMs, 0, FOREVER));
   return {
     maxWaitUs: toUs(durationMs('maxWaitMs', maxWaitMs, 0, FOREVER)),
     maxSlotUs: slots === 'none' ? 0 : maxSlotUs,
     slots: slots === 'all' ? 'all' : 'keyed',
-    returning: flag('returning', options.returning ?? false),
-    patienceUs: toUs(durationMs('patienceMs', options.patienceMs ?? DEFAULT_PATIENCE_MS, 0, FOREVER)),
+    returning: flag('returning', returning),
+    patienceUs: toUs(durationMs('patienceMs', patienceMs, 0, FOREVER)),
     priority: classOf(priority, durationMs('waitedMs', waitedMs, 0, FOREVER)),
     queue: false,
   };

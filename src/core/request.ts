@@ -102,6 +102,7 @@ export function actualOf(legs: readonly Leg[], actual: Cost): number[] {
     legs.map(({ limit }) => limit),
     actual,
     undefined,
+    'actual',
   );
   if (typeof actual === 'number') {
     const tokens = wholeCost('actual', actual, 0);
@@ -158,19 +159,24 @@ function isKey(value: unknown, text: string): boolean {
 }
 
 // On the path of every decision, hence by hand rather than through knownNames, which builds lists.
-function checkNames(limits: Limits, cost: Cost, keys: Keys | undefined): void {
+function checkNames(
+  limits: Limits,
+  cost: Cost,
+  keys: Keys | undefined,
+  option: 'cost' | 'actual' = 'cost',
+): void {
   if (typeof cost !== 'number') {
     if (typeof cost !== 'object' || cost === null) {
       throw new InvalidOptionError(
-        'cost',
-        'a whole number of tokens, 1 or more, or an object with one per limit',
+        option,
+        `a whole number of tokens, ${option === 'cost' ? 1 : 0} or more, or an object with one per limit`,
         cost,
       );
     }
-    for (const name in plainObject('cost', cost)) {
+    for (const name in plainObject(option, cost)) {
       if (!limits.some((limit) => limit.name === name))
         refuseName(
-          'cost',
+          option,
           name,
           limits.map((limit) => limit.name),
         );
@@ -183,9 +189,9 @@ function checkNames(limits: Limits, cost: Cost, keys: Keys | undefined): void {
   }
 }
 
-function refuseName(option: 'cost' | 'keys', name: string, known: readonly string[]): never {
+function refuseName(option: 'cost' | 'actual' | 'keys', name: string, known: readonly string[]): never {
   const near = nearestName(name, known);
-  const what = option === 'cost' ? 'the name of a limit' : 'an attribute that a limit is declared by';
+  const what = option === 'keys' ? 'an attribute that a limit is declared by' : 'the name of a limit';
   const hint = near === undefined ? known.join(', ') || 'none is' : `did you mean "${near}"?`;
   throw new InvalidOptionError(`${option}.${name}`, `${what} (${hint})`, name);
 }

@@ -33,9 +33,9 @@ export class Waiting {
 
   async waitN(cost: Cost, options: WaitOptions): Promise<ReservationHandle> {
     checkNames(options, WAIT_NAMES);
-    const { keys, priority } = options;
+    const { keys, priority, maxWaitMs = FOREVER } = options;
     const signal = signalOf(options.signal);
-    const maxWaitMs = durationMs('maxWaitMs', options.maxWaitMs ?? FOREVER, 0, FOREVER);
+    durationMs('maxWaitMs', maxWaitMs, 0, FOREVER);
     const holder = holderOf(options.holder) ?? this.reserving.nextHolder();
     const calledMs = this.clock.monoMs();
     return this.waiters.track(async () => {

@@ -58,10 +58,10 @@ export function parseWindowLimit(
   by: string | null,
 ): WindowLimit {
   knownNames(path, given, WINDOW_NAMES);
-  const mode = oneOf(`${path}.mode`, given.mode ?? 'fixed', ['fixed', 'sliding', 'log']);
+  const { mode: asked = 'fixed', aligned = false, cells = 10 } = given;
+  const mode = oneOf(`${path}.mode`, asked, ['fixed', 'sliding', 'log']);
   const max = wholeNumber(`${path}.max`, given.max, 1, mode === 'log' ? MAX_LOG : MAX_TOKENS);
   const windowUs = exactly(`${path}.windowMs`, given.windowMs, 1_000, MAX_WINDOW_MS, 'milliseconds');
-  const { aligned = false, cells = 10 } = given;
   if (typeof aligned !== 'boolean') throw new InvalidOptionError(`${path}.aligned`, 'true or false', aligned);
   if (given.aligned !== undefined && mode !== 'fixed') {
     throw new InvalidOptionError(`${path}.aligned`, `nothing with mode '${mode}'`, aligned);

@@ -1,4 +1,7 @@
 import type { Clock } from '../core/clock.ts';
+import { durationMs } from '../core/options.ts';
+
+const MOST_MS = Number.MAX_SAFE_INTEGER;
 
 /** A clock that moves only when told to: tests of waiting code without sleeping. */
 export class FakeClock implements Clock {
@@ -7,7 +10,7 @@ export class FakeClock implements Clock {
 
   /** @param startMs - Where it begins, in milliseconds; also what `wallMs` counts from. Default 1,000,000. */
   constructor(startMs = 1_000_000) {
-    this.#nowMs = startMs;
+    this.#nowMs = durationMs('startMs', startMs, 0, MOST_MS);
   }
 
   monoMs(): number {
@@ -33,7 +36,7 @@ export class FakeClock implements Clock {
    * Moves on by `ms`, firing what comes due in order of time, and letting promises settle after each.
    */
   async advance(ms: number): Promise<void> {
-    const untilMs = this.#nowMs + ms;
+    const untilMs = this.#nowMs + durationMs('ms', ms, 0, MOST_MS);
     await settle();
     for (let next = this.#next(untilMs); next !== undefined; next = this.#next(untilMs)) {
       this.#timers.delete(next);
@@ -45,9 +48,12 @@ export class FakeClock implements Clock {
     await settle();
   }
 
-  /** Moves on by `ms` without firing anything, as for a process that was blocked; `advance(0)` then fires all. */
+  /**
+   * Moves on by `ms` without firing anything, as for a process that was blocked; `advance(0)` then fires all. Back if it is
+   * negative.
+   */
   block(ms: number): void {
-    this.#nowMs += ms;
+    this.#nowMs += durationMs('ms', ms, -MOST_MS, MOST_MS);
   }
 
   #next(untilMs: number) {

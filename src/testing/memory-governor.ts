@@ -1,3 +1,4 @@
+import { InvalidOptionError } from '../core/errors.ts';
 import { Governor } from '../core/governor.ts';
 import { type GovernorOptions, parseGovernorOptions } from '../core/governor-options.ts';
 import { MemoryStore } from '../store/memory/memory-store.ts';
@@ -9,6 +10,7 @@ import { FakeClock } from './fake-clock.ts';
  *
  * @param options - As for `createGovernor`, without `connection`.
  * @param options.clock - Default: a new {@link FakeClock}.
+ * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`.
  *
  * @example
  * const { governor, clock } = memoryGovernor({ name: 'test', limits: { calls: perSecond(10, { burst: 1 }) } });
@@ -21,8 +23,9 @@ export function memoryGovernor(options: GovernorOptions & { clock?: FakeClock })
   clock: FakeClock;
   store: MemoryStore;
 } {
-  const { clock = new FakeClock(), ...rest } = options;
-  const config = parseGovernorOptions(rest);
+  const config = parseGovernorOptions(options, ['clock']);
+  const { clock = new FakeClock() } = options;
+  if (!(clock instanceof FakeClock)) throw new InvalidOptionError('clock', 'a FakeClock', clock);
   const store = new MemoryStore(config, clock);
   const { name, maxWaiters, graceMs } = config;
   return {
