@@ -1,33 +1,29 @@
 import type { Clock } from './clock.ts';
 import type { Decision, Grant, LimitState, Refusal, Reservation } from './decision.ts';
 import type { Deferrals } from './deferrals.ts';
-import { GovernorClosedError, InvalidOptionError, isInvalidOptionError, WaitTooLongError } from './errors.ts';
+import { GovernorClosedError, InvalidOptionError } from './errors.ts';
 import type { GovernorEvents } from './events.ts';
-import { type FeedbackOptions, parseFeedback } from './feedback.ts';
-import { ReservationHandle } from './grant-handle.ts';
+import type { FeedbackOptions } from './feedback.ts';
+import type { ReservationHandle } from './grant-handle.ts';
 import type { Limits } from './limit.ts';
-import { limitState } from './limit-state.ts';
-import { durationMs, oneOf, plainObject, wholeNumber } from './options.ts';
-import { Reports } from './reports.ts';
-import { type Cost, type Keys, keyedLegsOf } from './request.ts';
+import { limitStates, type PeekOptions } from './limit-state.ts';
+import { oneOf } from './options.ts';
+import { Outcomes, type WorkOutcome } from './outcomes.ts';
+import type { Cost, Keys } from './request.ts';
 import {
   checkNames,
-  classOf,
-  holderOf,
   REQUEST_NAMES,
   RESERVE_NAMES,
   type RequestOptions,
   type ReserveOptions,
-  RUN_NAMES,
   type RunOptions,
-  toUs,
   type WaitOptions,
 } from './request-options.ts';
 import { Reserving } from './reserving.ts';
+import { Running, type Work } from './running.ts';
 import type { Place } from './slot-queue.ts';
 import * as steering from './steering.ts';
 import type { Store } from './store.ts';
-import { isThrottled, pauseOf } from './throttled.ts';
 import { Waiters } from './waiters.ts';
 import { Waiting } from './waiting.ts';
 
@@ -44,23 +40,6 @@ export interface GovernorParts {
   readonly random?: () => number;
 }
 
-const FOREVER = Number.POSITIVE_INFINITY;
-// Somebody whom many were told to come back to at the same time is not to be met by all of them at that time.
-const JITTER_SHARE = 0.1;
-const MAX_JITTER_MS = 30_000;
-
-function grantedUsOf(grant: unknown): number {
-  if (grant instanceof ReservationHandle) return grant.grantedUs;
-  throw new InvalidOptionError('grant', 'a grant of this governor', grant);
-}
-
-// Work that is done is not to fail because the store is away: then the estimate stays charged.
-async function settled(grant: Grant, actual: Cost): Promise<void> {
-  await grant.settle(actual).catch((error: unknown) => {
-    if (isInvalidOptionError(error)) throw error;
-  });
-}
-
 /** The control point of one downstream: all who act on it ask here first. Made by `createGovernor`. */
 export class Governor {
   readonly name: string;
@@ -70,11 +49,11 @@ export class Governor {
   readonly graceMs: number;
   readonly #store: Store;
   readonly #instance: string;
-  readonly #random: () => number;
   readonly #waiters: Waiters;
   readonly #reserving: Reserving;
   readonly #waiting: Waiting;
-  readonly #reports: Reports;
+  readonly #outcomes: Outcomes;
+  readonly #running: Running;
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -85,21 +64,16 @@ export class Governor {
     this.graceMs = graceMs;
     this.#store = store;
     this.#instance = parts.instance;
-    this.#random = parts.random ?? Math.random;
     this.#waiters = new Waiters(clock, parts.maxWaiters);
     this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
     this.#waiting = new Waiting(store, clock, graceMs, this.#waiters, this.#reserving);
-    this.#reports = new Reports(store, clock);
+    this.#outcomes = new Outcomes(store, clock, parts.random ?? Math.random);
+    this.#running = new Running(clock, this.#waiting, this.#outcomes);
   }
 
   /** Calls of this process that wait at this moment. */
   get waiting(): number {
     return this.#waiters.count;
-  }
-
-  /** @internal The jobs that are put aside now; for adapters. */
-  get deferrals(): Deferrals {
-    return this.#store.deferrals;
   }
 
   /** {@link allowN} with cost 1. */
@@ -208,43 +182,8 @@ export class Governor {
    * @example
    * const reply = await governor.run({ cost: 500, settle: (reply) => reply.usage.tokens }, () => complete(prompt));
    */
-  async run<T>(options: RunOptions<T>, work: (grant: Grant) => Promise<T> | T): Promise<T> {
-    if (typeof work !== 'function') throw new InvalidOptionError('work', 'a function', work);
-    const given = plainObject('options', options) as typeof options;
-    checkNames(given, RUN_NAMES);
-    const { cost = 1, settle, ...waitOptions } = given;
-    if (settle !== undefined && typeof settle !== 'function') {
-      throw new InvalidOptionError('settle', 'a function of the result', settle);
-    }
-    const grant = await this.#waiting.waitN(cost, waitOptions);
-    const startedMs = this.clock.monoMs();
-    const tell = (outcome: { failed?: boolean; throttled?: boolean }) =>
-      this.tell(grant, waitOptions.keys, { latencyMs: this.clock.monoMs() - startedMs, ...outcome });
-    try {
-      const result = await this.#told(work, grant, tell);
-      if (settle !== undefined) await settled(grant, settle(result));
-      return result;
-    } finally {
-      await grant.release();
-    }
-  }
-
-  async #told<T>(
-    work: (grant: Grant) => Promise<T> | T,
-    grant: Grant,
-    tell: (outcome: { failed?: boolean; throttled?: boolean }) => void,
-  ): Promise<T> {
-    try {
-      const result = await work(grant);
-      tell({});
-      return result;
-    } catch (error) {
-      const throttled = isThrottled(error);
-      tell({ failed: !throttled, throttled });
-      const pauseMs = throttled ? pauseOf(error, this.clock.wallMs()) : 0;
-      if (throttled && pauseMs > 0) await this.#pauseThrottled(pauseMs, error.keys);
-      throw error;
-    }
+  run<T>(options: RunOptions<T>, work: Work<T>): Promise<T> {
+    return this.#running.run(options, work);
   }
 
   /**
@@ -263,58 +202,7 @@ export class Governor {
    */
   async feedback(options: FeedbackOptions): Promise<void> {
     this.#assertOpen();
-    const feedback = parseFeedback(options, this.clock.wallMs());
-    const { throttled, failed, latencyMs, pauseMs, keys, grant } = feedback;
-    // Here, since a report is sent later, when nobody hears that its keys are none.
-    if (keys !== undefined) keyedLegsOf(await this.limits(), keys);
-    const grantedUs = grant === undefined ? Number.MAX_SAFE_INTEGER : grantedUsOf(grant);
-    if (throttled || failed || latencyMs !== undefined) {
-      this.#reports.add(keys, { grantedUs, latencyMs: latencyMs ?? 0, failed, throttled });
-    }
-    if (pauseMs > 0) await this.#pauseFor(pauseMs, keys);
-  }
-
-  // The error is the news, whatever the store says; but keys that are none must not mean no pause.
-  async #pauseThrottled(ms: number, keys: Keys | undefined): Promise<void> {
-    try {
-      await this.#pauseFor(ms, keys);
-    } catch (error) {
-      if (isInvalidOptionError(error)) await this.#pauseFor(ms, undefined).catch(() => {});
-    }
-  }
-
-  /** @internal For adapters: as {@link reserveN}, and waits in the queue of a concurrency limit if that has no slot. */
-  reserveQueued(cost: Cost, options: ReserveOptions): Promise<ReservationHandle | Refusal> {
-    return this.#reserving.reserve(cost, options, true);
-  }
-
-  /** @internal For adapters: a call of `holder` may be woken from now on. */
-  enterQueue(holder: string): Place {
-    return this.#reserving.slotQueue.enter(holder);
-  }
-
-  /** @internal For adapters: gives up a place in the queues for slots. */
-  leaveQueue(cost: Cost, keys: Keys | undefined, holder: string): Promise<void> {
-    return this.#store.leave({ cost, keys, holder });
-  }
-
-  /** @internal For adapters: what became of a grant's work. */
-  tell(
-    grant: ReservationHandle,
-    keys: Keys | undefined,
-    {
-      latencyMs,
-      failed = false,
-      throttled = false,
-    }: { latencyMs: number; failed?: boolean; throttled?: boolean },
-  ): void {
-    if (!grant.isWatched) return;
-    this.#reports.add(keys, { grantedUs: grant.grantedUs, latencyMs, failed, throttled });
-  }
-
-  #pauseFor(ms: number, keys: Keys | undefined): Promise<void> {
-    const jitterMs = Math.min(ms * JITTER_SHARE, MAX_JITTER_MS) * this.#random();
-    return this.#store.pause(keys, toUs(ms + jitterMs));
+    await this.#outcomes.feedback(options);
   }
 
   /**
@@ -324,21 +212,18 @@ export class Governor {
    * Work resumes from empty buckets. Reservations that start within a second of this still stand.
    *
    * @param options.keys - For example `{ shop: 'acme' }`. Left out: the whole governor.
-   * @param options.forMs - For how long, in milliseconds. Left out: until {@link resume}.
+   * @param options.forMs - For how long, in milliseconds: 1 or more. Left out: until {@link resume}.
    * @throws As {@link feedback}.
    */
-  async pause(options: { keys?: Keys; forMs?: number } = {}): Promise<void> {
+  async pause(options?: steering.PauseOptions): Promise<void> {
     this.#assertOpen();
-    checkNames(options, ['keys', 'forMs']);
-    const { keys, forMs = FOREVER } = options;
-    await this.#store.pause(keys, toUs(durationMs('forMs', forMs, 1, FOREVER)));
+    await steering.pause(this.#store, options);
   }
 
   /** Ends a pause before its time; within a second, work resumes from empty buckets. @throws As {@link feedback}. */
-  async resume(options: { keys?: Keys } = {}): Promise<void> {
+  async resume(options?: steering.ResumeOptions): Promise<void> {
     this.#assertOpen();
-    checkNames(options, ['keys']);
-    await this.#store.resume(options.keys);
+    await steering.resume(this.#store, options);
   }
 
   /**
@@ -348,19 +233,8 @@ export class Governor {
    * @returns how many were taken: from each limit of the request as many.
    * @throws As {@link allowN}. A governor with a concurrency limit has none of this: there would be no grant to give back.
    */
-  async allowAtMost(most: number, options: RequestOptions = {}): Promise<number> {
-    checkNames(options, REQUEST_NAMES);
-    const count = wholeNumber('most', most, 1, Number.MAX_SAFE_INTEGER);
-    const limits = await this.limits();
-    if (limits.some(({ kind }) => kind === 'concurrency')) {
-      throw new InvalidOptionError(
-        'limits',
-        'no concurrency limit, for allowAtMost',
-        limits.map(({ name }) => name),
-      );
-    }
-    holderOf(options.holder);
-    return this.#store.atMost({ cost: 1, keys: options.keys, holder: '' }, count, classOf(options.priority));
+  allowAtMost(most: number, options: RequestOptions = {}): Promise<number> {
+    return this.#reserving.atMost(most, options);
   }
 
   /**
@@ -369,15 +243,11 @@ export class Governor {
    * This loosens the guarantee: granted cost ≤ burst + rate × W + what was forced within W. The tokens become debt,
    * which whoever comes after waits for.
    *
-   * @throws As {@link allowN}.
+   * @throws As {@link allowN}; {@link InvalidOptionError} `FLYBALL_INVALID_OPTION` also if the limits would then owe more than can be
+   *   kept exactly.
    */
-  async forceN(cost: Cost, options: RequestOptions = {}): Promise<ReservationHandle> {
-    this.#assertOpen();
-    checkNames(options, REQUEST_NAMES);
-    classOf(options.priority);
-    const grant = await this.#reserving.force(cost, options.keys, holderOf(options.holder));
-    if (grant !== undefined) return grant;
-    throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
+  forceN(cost: Cost, options: RequestOptions = {}): Promise<ReservationHandle> {
+    return this.#reserving.force(cost, options);
   }
 
   /**
@@ -386,23 +256,15 @@ export class Governor {
    * @param options.cost - The cost asked about. Default 1.
    * @throws As {@link allowN}.
    */
-  async peek(options: Omit<RequestOptions, 'holder'> & { cost?: Cost } = {}): Promise<LimitState[]> {
+  async peek(options: PeekOptions = {}): Promise<LimitState[]> {
     this.#assertOpen();
-    checkNames(options, ['keys', 'priority', 'cost']);
-    const { cost = 1, keys, priority } = options;
-    const sights = await this.#store.peek({ cost, keys, holder: '' }, classOf(priority));
-    return sights.map(({ leg, sight }) => limitState(leg, sight));
+    return limitStates(this.#store, options);
   }
 
   /** The limits in force, in exact numbers. They are the store's: a newer process may have brought others. */
   async limits(): Promise<Limits> {
     this.#assertOpen();
     return this.#store.limits();
-  }
-
-  /** @internal For adapters: called when reservations were recalled, so that who waits for their start asks again. */
-  onRecall(listener: () => void): () => void {
-    return this.#reserving.onRecall(listener);
   }
 
   /**
@@ -462,10 +324,40 @@ export class Governor {
     this.#closed ??= (async () => {
       await this.#waiters.endAll(new GovernorClosedError(this.name));
       this.#reserving.close();
-      this.#reports.close();
+      this.#outcomes.close();
       await this.#store.close();
     })();
     return this.#closed;
+  }
+
+  /** @internal For adapters: as {@link reserveN}, and waits in the queue of a concurrency limit if that has no slot. */
+  reserveQueued(cost: Cost, options: ReserveOptions): Promise<ReservationHandle | Refusal> {
+    return this.#reserving.reserve(cost, options, true);
+  }
+
+  /** @internal For adapters: a call of `holder` may be woken from now on. */
+  enterQueue(holder: string): Place {
+    return this.#reserving.slotQueue.enter(holder);
+  }
+
+  /** @internal For adapters: gives up a place in the queues for slots. */
+  leaveQueue(cost: Cost, keys: Keys | undefined, holder: string): Promise<void> {
+    return this.#store.leave({ cost, keys, holder });
+  }
+
+  /** @internal For adapters: what became of a grant's work. */
+  tell(grant: ReservationHandle, keys: Keys | undefined, outcome: WorkOutcome): void {
+    this.#outcomes.tell(grant, keys, outcome);
+  }
+
+  /** @internal For adapters: called when reservations were recalled, so that who waits for their start asks again. */
+  onRecall(listener: () => void): () => void {
+    return this.#reserving.onRecall(listener);
+  }
+
+  /** @internal For adapters: the jobs that are put aside now. */
+  get deferrals(): Deferrals {
+    return this.#store.deferrals;
   }
 
   #assertOpen(): void {

@@ -1,10 +1,26 @@
 import type { Sight } from './decide.ts';
 import type { LimitState } from './decision.ts';
-import type { Leg } from './request.ts';
+import type { Cost, Leg } from './request.ts';
+import { checkNames, classOf, type RequestOptions } from './request-options.ts';
 import { WHOLE } from './share.ts';
+import type { Store } from './store.ts';
+
+/** What is looked at: the limits that such a request would meet. */
+export interface PeekOptions extends Omit<RequestOptions, 'holder'> {
+  /** The cost asked about. Default 1. */
+  cost?: Cost;
+}
+
+/** @throws {@link InvalidOptionError} for options that are none; and as the store. */
+export async function limitStates(store: Pick<Store, 'peek'>, options: PeekOptions): Promise<LimitState[]> {
+  checkNames(options, ['keys', 'priority', 'cost']);
+  const { cost = 1, keys, priority } = options;
+  const sights = await store.peek({ cost, keys, holder: '' }, classOf(priority));
+  return sights.map(({ leg, sight }) => limitState(leg, sight));
+}
 
 /** What a limit looks like, in the units that people write limits in. */
-export function limitState(leg: Leg, sight: Sight): LimitState {
+function limitState(leg: Leg, sight: Sight): LimitState {
   return {
     limit: leg.limit.name,
     kind: leg.kind,

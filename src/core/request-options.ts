@@ -81,6 +81,13 @@ export function checkNames(options: object, known: readonly string[]): void {
   knownNames('options', plainObject('options', options), known);
 }
 
+/** A request to which nothing else can be said. @throws {@link InvalidOptionError} */
+export function checkedRequest(options: RequestOptions) {
+  checkNames(options, REQUEST_NAMES);
+  const { keys, priority, holder } = options;
+  return { keys, priority: classOf(priority), holder: holderOf(holder) };
+}
+
 /** The class of a request that has waited for so long. */
 export function classOf(priority: unknown = 'normal', waitedMs = 0): Terms['priority'] {
   const given = CLASSES[oneOf('priority', priority, ['high', 'normal', 'low'])];

@@ -1,12 +1,20 @@
 import type { Clock } from './clock.ts';
 import type { Refusal } from './decision.ts';
+import { InvalidOptionError } from './errors.ts';
 import { Emitter, type GovernorEvents } from './events.ts';
 import { ReservationHandle, type Standing } from './grant-handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
+import { wholeNumber } from './options.ts';
 import { Pauses } from './pauses.ts';
 import { Recall } from './recall.ts';
 import type { Cost, Keys } from './request.ts';
-import { holderOf, type ReserveOptions, termsOf } from './request-options.ts';
+import {
+  checkedRequest,
+  holderOf,
+  type RequestOptions,
+  type ReserveOptions,
+  termsOf,
+} from './request-options.ts';
 import { SlotQueue } from './slot-queue.ts';
 import type { Store } from './store.ts';
 import { StoreClock } from './store-clock.ts';
@@ -94,15 +102,28 @@ export class Reserving {
     return handle;
   }
 
-  /** Charges whatever the limits hold; undefined if that would leave the exact range. */
-  async force(
-    cost: Cost,
-    keys: Keys | undefined,
-    holder: string | undefined,
-  ): Promise<ReservationHandle | undefined> {
+  /** As many whole tokens as there are, up to `most`. */
+  async atMost(most: number, options: RequestOptions): Promise<number> {
+    this.#assertOpen();
+    const { keys, priority } = checkedRequest(options);
+    wholeNumber('most', most, 1, Number.MAX_SAFE_INTEGER);
+    const limits = await this.#store.limits();
+    if (limits.some(({ kind }) => kind === 'concurrency')) {
+      const names = limits.map(({ name }) => name);
+      throw new InvalidOptionError('limits', 'no concurrency limit, for allowAtMost', names);
+    }
+    return this.#store.atMost({ cost: 1, keys, holder: '' }, most, priority);
+  }
+
+  /** Charges whatever the limits hold. */
+  async force(cost: Cost, options: RequestOptions): Promise<ReservationHandle> {
+    this.#assertOpen();
+    const { keys, holder = this.nextHolder() } = checkedRequest(options);
     const askedMs = this.#clock.monoMs();
-    const receipt = await this.#store.force({ cost, keys, holder: holder ?? this.nextHolder() });
-    if (receipt === null) return undefined;
+    const receipt = await this.#store.force({ cost, keys, holder });
+    if (receipt === null) {
+      throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
+    }
     const standing: Standing = { stands: () => true, watch: () => () => {} };
     return new ReservationHandle(this.#store, this.#keeper, standing, receipt, 0, askedMs, askedMs);
   }

@@ -1,7 +1,9 @@
 import type { Configuration } from './configuration.ts';
 import { InvalidOptionError } from './errors.ts';
 import { type LimitsOptions, parseLimits } from './limit.ts';
-import { knownNames, plainObject } from './options.ts';
+import { durationMs, knownNames, plainObject } from './options.ts';
+import type { Keys } from './request.ts';
+import { checkNames, toUs } from './request-options.ts';
 import type { Store } from './store.ts';
 
 /** A change of the limits of a running governor. */
@@ -16,6 +18,16 @@ export interface ConfigureOptions {
 export interface SteeringOptions {
   /** Who makes the change, for the history: 1 to 200 characters. Default: this process (its host and pid). */
   who?: string;
+}
+
+export interface ResumeOptions {
+  /** For example `{ shop: 'acme' }`. Left out: the whole governor. */
+  keys?: Keys;
+}
+
+export interface PauseOptions extends ResumeOptions {
+  /** For how long, in milliseconds: 1 or more. Left out: until `resume`. */
+  forMs?: number;
 }
 
 /** The configuration of a governor, for people and their tools; limits are written as code writes them. */
@@ -42,6 +54,8 @@ export interface ConfigurationWithHistory extends ConfigurationView {
     readonly what: readonly string[];
   }[];
 }
+
+const FOREVER = Number.POSITIVE_INFINITY;
 
 /** @param instance - Who makes the change if `options` does not say. */
 export async function configure(
@@ -71,6 +85,17 @@ export async function configuration(store: Store): Promise<ConfigurationWithHist
     what,
   }));
   return { ...viewOf(current), history: changes };
+}
+
+export async function pause(store: Store, options: PauseOptions = {}): Promise<void> {
+  checkNames(options, ['keys', 'forMs']);
+  const { keys, forMs = FOREVER } = options;
+  await store.pause(keys, toUs(durationMs('forMs', forMs, 1, FOREVER)));
+}
+
+export async function resume(store: Store, options: ResumeOptions = {}): Promise<void> {
+  checkNames(options, ['keys']);
+  await store.resume(options.keys);
 }
 
 function viewOf({ version, revision, limits, operator }: Configuration): ConfigurationView {
