@@ -3,7 +3,7 @@ import { GovernorClosedError } from '../../src/core/errors.ts';
 import { type LimitsOptions, parseLimits } from '../../src/core/limit.ts';
 import { perSecond, type RateLimit } from '../../src/core/rate-limit.ts';
 import type { StoreMessage } from '../../src/core/store-message.ts';
-import type { Made, StoreOptions } from './contract.ts';
+import type { Made, StoreOptions } from './support/made.ts';
 import { eventually } from './support/stores.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from './support/terms.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { KEPT_US, type NewDeferral } from '../../src/core/deferrals.ts';
 import { GovernorClosedError } from '../../src/core/errors.ts';
 import { perSecond } from '../../src/core/rate-limit.ts';
-import type { Made, StoreOptions } from './contract.ts';
+import type { Made, StoreOptions } from './support/made.ts';
 
 const SECOND = 1_000_000;
 const Q = 'bull:orders';

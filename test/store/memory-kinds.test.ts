@@ -2,12 +2,12 @@ import { describe } from 'vitest';
 import { parseGovernorOptions } from '../../src/core/governor-options.ts';
 import { MemoryStore } from '../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import type { StoreOptions } from './contract.ts';
 import { mixturesContract } from './contract-mixtures.ts';
 import { pausesContract } from './contract-pauses.ts';
 import { ratesContract } from './contract-rates.ts';
 import { slotsContract } from './contract-slots.ts';
 import { windowsContract } from './contract-windows.ts';
+import type { StoreOptions } from './support/made.ts';
 
 function make(options: StoreOptions) {
   const clock = new FakeClock();

@@ -3,7 +3,8 @@ import { parseGovernorOptions } from '../../src/core/governor-options.ts';
 import { perSecond } from '../../src/core/rate-limit.ts';
 import { MemoryStore } from '../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { type StoreOptions, storeContract } from './contract.ts';
+import { storeContract } from './contract.ts';
+import type { StoreOptions } from './support/made.ts';
 import { AT_ONCE, ask, NORMAL, OR_SLOT } from './support/terms.ts';
 
 function make(options: StoreOptions) {

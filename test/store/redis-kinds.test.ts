@@ -5,12 +5,12 @@ import { wakePrefix } from '../../src/store/redis/keys.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { clientWithTime } from '../lua/support/injected-time.ts';
 import { connect, redisUrl, uniqueName } from '../support/redis.ts';
-import type { StoreOptions } from './contract.ts';
 import { mixturesContract } from './contract-mixtures.ts';
 import { pausesContract } from './contract-pauses.ts';
 import { ratesContract } from './contract-rates.ts';
 import { slotsContract } from './contract-slots.ts';
 import { windowsContract } from './contract-windows.ts';
+import type { StoreOptions } from './support/made.ts';
 import { eventually } from './support/stores.ts';
 
 const redis = connect();

@@ -2,15 +2,14 @@ import type { Sight } from '../../../src/core/decide.ts';
 import type { HeldSlot } from '../../../src/core/give-back.ts';
 import type { Cost, Keys } from '../../../src/core/request.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
-import type { Made, StoreOptions } from '../contract.ts';
+import type { Made, StoreOptions } from './made.ts';
 import { AT_ONCE, NORMAL } from './terms.ts';
 
 /** @property heard - Once messages reach those who listen; left out: they always do. */
 export type Make = (options: StoreOptions) => Made & { heard?: () => Promise<void> };
 export type Priority = Terms['priority'];
 
-export const MS = 1_000;
-export const SECOND = 1_000_000;
+export { MS, SECOND } from './made.ts';
 
 export interface Asking {
   readonly cost?: Cost;
