@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { CostExceedsBurstError, InvalidOptionError } from '../../src/core/errors.ts';
 import { perSecond } from '../../src/core/rate-limit.ts';
 import type { Cost, Keys } from '../../src/core/request.ts';
-import { calls, type Make, started } from './support/made.ts';
+import type { Store } from '../../src/core/store.ts';
+import { calls, type Make, SECOND, started } from './support/made.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from './support/terms.ts';
 
 /** Requests that are none, in any store. */
@@ -16,7 +17,15 @@ export function wrongRequestsContract(make: Make): void {
       await expect(store.acquire(request, WHENEVER)).rejects.toThrow(error as Error);
       await expect(store.force(request)).rejects.toThrow(error as Error);
       await expect(store.peek(request, NORMAL)).rejects.toThrow(error as Error);
+      if (keys !== undefined) await expectKeysRejected(store, keys as Keys);
       expect(await remaining()).toEqual([5, 3]);
+    }
+
+    // Keys that are none must not mean the whole governor.
+    async function expectKeysRejected(store: Store, keys: Keys) {
+      await expect(store.atMost(ask(1, keys), 5, NORMAL)).rejects.toThrow(InvalidOptionError);
+      await expect(store.pause(keys, SECOND)).rejects.toThrow(InvalidOptionError);
+      await expect(store.resume(keys)).rejects.toThrow(InvalidOptionError);
     }
 
     test('with a cost above a burst is told both numbers', async () => {
