@@ -220,8 +220,8 @@ describe('the connection that listens', () => {
     const { admin } = await ownServer(server.port);
     // The new server knows nothing; whoever starts first says what is in force.
     await set(storeOf(server.url, { name, limits: { calls: perHour(1, { burst: 20 }) } }), 4);
-    await untilHeard(idle.bursts, 1);
-    expect(idle.bursts().at(-1)).toBe(4);
+    // If the idle one was back before that, it was first told of its own.
+    await eventually(async () => (idle.bursts().at(-1) === 4 ? true : undefined));
     await untilSubscribed(admin, `flyball:{${name}}:events`);
     expect(errors).toEqual([]);
   });
