@@ -136,8 +136,8 @@ export function parseRateLimit(
   by: string | null,
 ): RateLimit {
   knownNames(path, given, RATE_NAMES);
-  const { rate, periodMs, burst } = given;
-  const strict = flag(`${path}.strict`, given.strict ?? false);
+  const { rate, periodMs, burst, strict: isStrict = false, oversize: above = 'refuse' } = given;
+  const strict = flag(`${path}.strict`, isStrict);
   const scaledRate = exactly(`${path}.rate`, rate, RATE_SCALE, MAX_RATE, 'tokens per period');
   const us = exactly(`${path}.periodMs`, periodMs, 1_000, MAX_PERIOD_MS, 'milliseconds');
   const size =
@@ -165,7 +165,7 @@ export function parseRateLimit(
   }
   const penalty = given.penalty === undefined ? null : parsePenalty(`${path}.penalty`, given.penalty);
   const maxKeys = parseMaxKeys(path, given.maxKeys, by, fair !== null);
-  const oversize = oneOf(`${path}.oversize`, given.oversize ?? 'refuse', ['refuse', 'debt']);
+  const oversize = oneOf(`${path}.oversize`, above, ['refuse', 'debt']);
   const { kept, reserve } = parseReserve(`${path}.reserve`, given.reserve, size);
   const options = {
     kind: 'rate',
@@ -235,8 +235,9 @@ function parseReserve(path: string, value: unknown, burst: number) {
   if (value === undefined) return { kept: null, reserve: undefined };
   const given = plainObject(path, value);
   knownNames(path, given, ['high', 'normal']);
-  const high = shareOf(`${path}.high`, given.high ?? 0, 0, 0.9);
-  const normal = shareOf(`${path}.normal`, given.normal ?? 0, 0, 0.9);
+  const { high: ofHigh = 0, normal: ofNormal = 0 } = given;
+  const high = shareOf(`${path}.high`, ofHigh, 0, 0.9);
+  const normal = shareOf(`${path}.normal`, ofNormal, 0, 0.9);
   if (high + normal > 0.9) throw new InvalidOptionError(path, 'shares of 0.9 in all at most', value);
   // Rounded up, so that a share of a small burst is a token at least; down where all of the burst would be kept.
   const keptFrom = (share: number) => Math.min(burst - 1, Math.ceil(share * burst - ROUNDING));
@@ -245,7 +246,8 @@ function parseReserve(path: string, value: unknown, burst: number) {
 }
 
 function parseFair(path: string, given: Record<string, unknown>, by: string | null): RateLimit['fair'] {
-  const fair = flag(`${path}.fair`, given.fair ?? false);
+  const { fair: isFair = false } = given;
+  const fair = flag(`${path}.fair`, isFair);
   if (fair && by === null) throw new InvalidOptionError(`${path}.by`, 'an attribute, with fair', given.by);
   if (given.weights === undefined)
     return fair ? Object.freeze({ by: by!, weights: Object.freeze({}) }) : null;
