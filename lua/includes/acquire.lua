@@ -57,6 +57,10 @@ local function lineAhead(bucket)
   if line == 0 or returning or (bucket.kind == RATE and bucket.limit.ranked and priority == 0) then
     return 0
   end
+  -- Nobody has come for what the share has: those of the line stand behind this one in their queue.
+  if bucket.kind == SHARE and bucket.owed == 0 then
+    return 0
+  end
   return line - now
 end
 
@@ -139,10 +143,10 @@ local function refuse(first, last, leg, reason, longestWait, ownWait)
       countRefusal(bucket)
     end
   else
-    if bucket.kind == SHARE and reason == REASONS[SHARE] then
-      activate(bucket)
-    end
     local keepsPlace = returning and longestWait <= patience
+    if keepsPlace and reason == REASONS[SHARE] then
+      keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
+    end
     local whole = reason == PAUSED and closedUntil - now >= bucket.seenPause
     local most = whole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
     local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
@@ -150,6 +154,9 @@ local function refuse(first, last, leg, reason, longestWait, ownWait)
       wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
     end
     slotted = takesSlot and wait <= most
+    if reason == REASONS[SHARE] and (slotted or bucket.exists) then
+      activate(bucket)
+    end
     if slotted then
       -- The line moves on by its own need: another limit of this request must not close it for everybody else.
       join(bucket, cost, ownWait)
@@ -181,6 +188,12 @@ local function mayReserve(first, last, binding, start)
     end
   end
   return true
+end
+
+-- Whether who would have to wait for too long goes into the line of its share of this limit.
+local function hasOwnLine(first, last, leg)
+  local share = first + 2 * leg + 2 <= last and buckets[input[first + 2 * leg + 2]]
+  return share and share.kind == SHARE and maxSlot > 0 and allCanReserve(first, last)
 end
 
 local function withinHorizons(first, last, start)
@@ -269,7 +282,11 @@ local function acquire(position)
     refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait)
   elseif wait > 0
     and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
-    refuse(first, last, waitLeg, reason, longestWait, wait)
+    local leg = waitLeg
+    if reason == REASONS[RATE] and hasOwnLine(first, last, leg) then
+      leg, reason = leg + 1, REASONS[SHARE]
+    end
+    refuse(first, last, leg, reason, longestWait, wait)
   elseif not withinHorizons(first, last, now + wait) then
     refuse(first, last, waitLeg, HORIZON, longestWait, wait)
   else

@@ -117,7 +117,8 @@ do
     if pausedFor == 0 and hasSpare(bucket.whole, cost) then
       return 0, true
     end
-    local over = bucket.owed + shareUnits(bucket, cost) - shareCapacity(bucket, cost)
+    local units = shareUnits(bucket, cost)
+    local over = bucket.owed + units - max(shareCapacity(bucket, cost), 2 * units)
     return over <= 0 and 0 or ceil(over / bucket.view), false
   end
 
@@ -141,7 +142,7 @@ do
     bucket.line = bucket.open
     bucket.share = bucket.view
     bucket.idle, bucket.statedAt = 0, bucket.at
-    bucket.exists = true
+    bucket.exists, bucket.outdated = true, false
     bucket.changed = true
   end
 
@@ -150,6 +151,7 @@ do
     local at = bucket.statedAt
     if anyway or not (at and at <= bucket.at and max(bucket.closed, closedUntil) <= at) then
       bucket.share, bucket.debt, bucket.statedAt, bucket.changed = bucket.view, bucket.owed, bucket.at, true
+      bucket.outdated = false
     end
   end
 

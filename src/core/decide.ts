@@ -42,7 +42,9 @@ export function acquire(
   const { waitUs } = views[binding]!;
   const startUs = at.nowUs + waitUs;
   if (waitUs > 0 && (waitUs > terms.maxWaitUs || !mayReserve(views, binding, startUs, terms, at))) {
-    return refuse(buckets, views, binding, reasonOf(views[binding]!), asker, terms, at, wakeUp);
+    const refusing = ownLine(views, binding, terms, at);
+    const reason = refusing === binding ? reasonOf(views[binding]!) : 'share';
+    return refuse(buckets, views, refusing, reason, asker, terms, at, wakeUp);
   }
   if (!views.every((view) => isWithinHorizon(view, startUs))) {
     return refuse(buckets, views, binding, 'horizon', asker, terms, at, wakeUp);
@@ -51,8 +53,10 @@ export function acquire(
 }
 
 /** How long the line holds a request up. One of high priority passes it where priorities mean something. */
-function lineAheadUs({ leg, lineUs }: View, terms: Terms, at: Moment): number {
+function lineAheadUs({ leg, lineUs, state }: View, terms: Terms, at: Moment): number {
   if (lineUs === 0 || terms.returning) return 0;
+  // Nobody has come for what the share has: those of the line stand behind this one in their queue.
+  if (leg.kind === 'share' && (state as ShareView['state']).debt === 0) return 0;
   if (leg.kind === 'rate' && leg.limit.kept !== null && terms.priority === 0) return 0;
   return lineUs - at.nowUs;
 }
@@ -101,6 +105,19 @@ function mayReserve(
       canReserve(view, terms, at) &&
       (view.leg.kind !== 'window' || windowStartable((view as WindowView).state, view.leg.limit, startUs)),
   );
+}
+
+/**
+ * Who would have to wait for a fair limit for too long to reserve there is put into its own key's line: all meet the limit,
+ * but those of other keys that stand behind it had better be looked at, since they may have more of their shares left.
+ */
+function ownLine(views: View[], binding: number, terms: Terms, at: Moment): number {
+  const whole = views[binding]!;
+  const share = views[binding + 1];
+  if (share?.leg.kind !== 'share' || whole.pausedUs > 0) return binding;
+  if (terms.maxSlotUs === 0 || !views.every((view) => canReserve(view, terms, at))) return binding;
+  views[binding + 1] = { ...(share as ShareView), waitUs: whole.waitUs };
+  return binding + 1;
 }
 
 const aheadOf = (state: { readonly atUs: number }, startUs: number): number =>
@@ -216,11 +233,10 @@ export function peek(
   priority: Asker['priority'],
   at: Moment,
 ): Sight[] {
-  const terms = { returning: false, priority: 2 } as Terms;
   return viewsOf(buckets, legs, { priority, holder: '' }, at).map((view) => ({
     remaining: remainingOf(view),
     waitUs: view.waitUs,
-    lineUs: lineAheadUs(view, terms, at),
+    lineUs: view.lineUs === 0 ? 0 : view.lineUs - at.nowUs,
     pausedUs: view.pausedUs,
     granted: view.state.granted,
     refused: view.state.refused,

@@ -40,7 +40,7 @@ export function refuse(
     keepPlace(buckets, other as LeaseView, asker, queues, wakeUp);
   }
   const longestWaitUs = Math.max(...views.map((view) => view.waitUs));
-  const keepsPlace = terms.returning && longestWaitUs <= terms.patienceUs;
+  const keepsPlace = terms.returning && longestWaitUs <= patienceUs(view, reason, terms);
   const lineUs = view.lineUs === 0 ? 0 : view.lineUs - at.nowUs;
   // A pause of the whole governor is nobody's in particular, whichever of its limits says so.
   const isWhole = reason === 'paused' && at.closedUs - at.nowUs >= view.pausedUs;
@@ -64,6 +64,15 @@ export function refuse(
   }
   countRefusal(buckets, view, at);
   return { ...verdict, waitUs, slotted: false };
+}
+
+/**
+ * For how long a returning request waits on its place. Slots in the line of a share were given at the pace that it had then.
+ * When others have come since, more return than it admits: all but the next had better have a new slot than ask and ask.
+ */
+function patienceUs(view: View, reason: RefusalReason, terms: Terms): number {
+  if (reason !== 'share') return terms.patienceUs;
+  return Math.min(terms.patienceUs, Math.floor(intervalUs(view as ShareView) / 2));
 }
 
 type Slotting = RateView | WindowView | ShareView;

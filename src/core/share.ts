@@ -120,9 +120,13 @@ export const mostOwed = (state: ShareState, limit: RateLimit, whole: Bucket, cos
 export const hasSpare = (limit: RateLimit, whole: Bucket, cost: number): boolean =>
   whole.debt + costUnits(limit, Math.ceil(limit.burst / 2) + cost) <= limit.burst * limit.periodUs;
 
-/** Microseconds from the bucket's own time until its share allows `cost` tokens. */
+/**
+ * Microseconds from the bucket's own time until its share allows `cost` tokens. A share has room for two of them: else one that
+ * comes late from its slot would find its bucket full, and the time for which it was so lost.
+ */
 export function shareWaitUs(state: ShareState, limit: RateLimit, whole: Bucket, cost: number): number {
-  const over = state.debt + shareUnits(limit, whole, cost) - capacity(state, limit, whole, cost);
+  const units = shareUnits(limit, whole, cost);
+  const over = state.debt + units - Math.max(capacity(state, limit, whole, cost), 2 * units);
   return over <= 0 ? 0 : ceilDiv(over, state.share);
 }
 

@@ -106,7 +106,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'bbfbb497b1f58469f3059d6c4eb26902f9a9f3f6',
+  sha1: '00d97cfc614a4c1cd0b0859cd9359ba9b74201e8',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -1367,7 +1367,8 @@ do
     if pausedFor == 0 and hasSpare(bucket.whole, cost) then
       return 0, true
     end
-    local over = bucket.owed + shareUnits(bucket, cost) - shareCapacity(bucket, cost)
+    local units = shareUnits(bucket, cost)
+    local over = bucket.owed + units - max(shareCapacity(bucket, cost), 2 * units)
     return over <= 0 and 0 or ceil(over / bucket.view), false
   end
   function activate(bucket)
@@ -1388,13 +1389,14 @@ do
     bucket.line = bucket.open
     bucket.share = bucket.view
     bucket.idle, bucket.statedAt = 0, bucket.at
-    bucket.exists = true
+    bucket.exists, bucket.outdated = true, false
     bucket.changed = true
   end
   function stateShare(bucket, anyway)
     local at = bucket.statedAt
     if anyway or not (at and at <= bucket.at and max(bucket.closed, closedUntil) <= at) then
       bucket.share, bucket.debt, bucket.statedAt, bucket.changed = bucket.view, bucket.owed, bucket.at, true
+      bucket.outdated = false
     end
   end
   function saveShare(bucket)
@@ -1617,6 +1619,9 @@ local function lineAhead(bucket)
   if line == 0 or returning or (bucket.kind == RATE and bucket.limit.ranked and priority == 0) then
     return 0
   end
+  if bucket.kind == SHARE and bucket.owed == 0 then
+    return 0
+  end
   return line - now
 end
 local function canReserve(bucket)
@@ -1689,10 +1694,10 @@ local function refuse(first, last, leg, reason, longestWait, ownWait)
       countRefusal(bucket)
     end
   else
-    if bucket.kind == SHARE and reason == REASONS[SHARE] then
-      activate(bucket)
-    end
     local keepsPlace = returning and longestWait <= patience
+    if keepsPlace and reason == REASONS[SHARE] then
+      keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
+    end
     local whole = reason == PAUSED and closedUntil - now >= bucket.seenPause
     local most = whole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
     local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
@@ -1700,6 +1705,9 @@ local function refuse(first, last, leg, reason, longestWait, ownWait)
       wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
     end
     slotted = takesSlot and wait <= most
+    if reason == REASONS[SHARE] and (slotted or bucket.exists) then
+      activate(bucket)
+    end
     if slotted then
       join(bucket, cost, ownWait)
     else
@@ -1727,6 +1735,10 @@ local function mayReserve(first, last, binding, start)
     end
   end
   return true
+end
+local function hasOwnLine(first, last, leg)
+  local share = first + 2 * leg + 2 <= last and buckets[input[first + 2 * leg + 2]]
+  return share and share.kind == SHARE and maxSlot > 0 and allCanReserve(first, last)
 end
 local function withinHorizons(first, last, start)
   for index = first, last, 2 do
@@ -1808,7 +1820,11 @@ local function acquire(position)
     refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait)
   elseif wait > 0
     and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
-    refuse(first, last, waitLeg, reason, longestWait, wait)
+    local leg = waitLeg
+    if reason == REASONS[RATE] and hasOwnLine(first, last, leg) then
+      leg, reason = leg + 1, REASONS[SHARE]
+    end
+    refuse(first, last, leg, reason, longestWait, wait)
   elseif not withinHorizons(first, last, now + wait) then
     refuse(first, last, waitLeg, HORIZON, longestWait, wait)
   else

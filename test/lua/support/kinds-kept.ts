@@ -81,6 +81,17 @@ export const kept: Record<string, History> = {
     call(1, [force(3, { shop: 'x' }), take(1, { shop: 'x' }, SLOTTED), take(1, { shop: 'x' })]),
     call(1, [peek(1, { shop: 'x' })]),
   ),
+  'a share that gives a slot and refuses in one call after its clock was put right': history(
+    { a: { ...second, burst: 4, by: 'shop', fair: true } },
+    call(1, [force(4, { shop: 'x' }), force(4, { shop: 'x' }), force(4, { shop: 'x' })]),
+    call(-20_000_000, [
+      force(4, { shop: 'y' }),
+      force(4, { shop: 'y' }),
+      take(4, { shop: 'x' }, SLOTTED),
+      take(1, { shop: 'x' }),
+    ]),
+    call(1, [peek(1, { shop: 'x' })]),
+  ),
   'a refusal that nothing remembers, before a grant in one call': history(
     { a: { ...second, penalty: { afterMs: 1_000, forMs: 2_000 } } },
     call(1, [peek(1)], { pauseUs: 1_000 }),
