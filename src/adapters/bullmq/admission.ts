@@ -33,6 +33,9 @@ export interface Asking<J> {
 // The end tells jobs of one queue apart.
 const MAX_HOLDER_LENGTH = 200;
 
+/** The part of `maxHoldMs` for which a job is held where those behind it are to be looked at. */
+const FAIR_HOLD_PART = 5;
+
 /** A job whose key is paused for longer looks again after this. */
 const PAUSED_LOOK_MS = 4_000;
 
@@ -120,7 +123,7 @@ export class Admission<J extends Job> {
         priority,
         holder: place.holder,
         waitedMs: Math.max(0, governor.clock.wallMs() - dueMs),
-        maxWaitMs: reach.governorWide || claims ? maxHoldMs : 0,
+        maxWaitMs: reach.governorWide || claims ? (takesSlot ? this.#longestHoldMs(reach) : maxHoldMs) : 0,
         slots: this.#worker === undefined ? 'all' : 'keyed',
         maxSlotMs: takesSlot ? Math.max(nearMs, roomMs) : nearMs,
         returning,
@@ -178,8 +181,10 @@ export class Admission<J extends Job> {
           // Who takes slots was given none, and asks once more.
           if (takesSlot && !decision.slotted) continue;
         }
-        if (takesSlot || decision.slotted || awayMs !== undefined)
+        if (takesSlot || decision.slotted || awayMs !== undefined) {
+          if (decision.slotted) this.feed.deferred();
           return this.deferring.defer(asking, delayMs);
+        }
         takesSlot = true;
       }
     }
@@ -202,7 +207,7 @@ export class Admission<J extends Job> {
     else {
       // A job that waited for a near slot or in a queue was held all the same.
       const waitMs = Math.max(startsInMs, heldMs);
-      const nextWaitMs = waitMs + reach.intervalMs;
+      const nextWaitMs = this.#looksBehind(reach) ? waitMs : waitMs + reach.intervalMs;
       this.feed.granted(waitMs, nextWaitMs);
       this.#worker?.fetching.apply(nextWaitMs);
     }
@@ -265,6 +270,18 @@ export class Admission<J extends Job> {
     } catch (ended) {
       if (ended !== RECALLED) throw ended;
     }
+  }
+
+  // Under a fair limit what stands behind a job may be another key's, which has had less. So the worker goes on fetching, and
+  // who may not start soon is put aside; unless it might rather fail or be dropped, and had better not be fetched.
+  #looksBehind({ fair }: Reach): boolean {
+    return fair && !this.refused.decidesLater;
+  }
+
+  // So short that the feed, which sees to it that jobs are held for less than half of maxHoldMs, fetches on.
+  #longestHoldMs(reach: Reach): number {
+    const { maxHoldMs } = this.govern;
+    return this.#looksBehind(reach) ? maxHoldMs / FAIR_HOLD_PART : maxHoldMs;
   }
 
   // Jobs aside must leave room for those of other keys; without a handle on the worker, nobody knows how much there is.

@@ -1,3 +1,6 @@
+// Enough to have a call of each kind under way to Redis, and few enough to be held together once the others are found.
+const MOST_LOOKED_AT = 16;
+
 /**
  * The feed: how many jobs a worker fetches, so that hardly any is refused. A job that is refused after it was fetched
  * is expensive; one that was not fetched stays in the queue, in order, with its priority, for nothing.
@@ -8,7 +11,8 @@
  *
  *   open    target ≥ 1. The worker fetches up to running + aside + target jobs, at most what the user set.
  *           Tokens lie ready and all slots are in use → target grows by half. Held for less than a quarter of
- *           `maxHoldMs` → a little more; for more than half → less in proportion; a refusal → half, and closed.
+ *           `maxHoldMs` → a little more; for more than half → less in proportion; a refusal → half, and closed. Put aside
+ *           until a slot of its key → one more, up to a few: what stands behind it is to be looked at.
  *   closed  target < 1: even one held job waits for too long. The worker fetches nothing. It opens when the wait has
  *           fallen under half of `maxHoldMs` (`reopened`).
  *
@@ -94,6 +98,11 @@ export class Feed {
   refused(): void {
     if (!this.#refused) this.#target = Math.max(1, this.#target / 2);
     this.#refused = true;
+  }
+
+  /** A held job was put aside until its slot. */
+  deferred(): void {
+    if (this.#target < MOST_LOOKED_AT) this.#grow(1);
   }
 
   /** The wait has fallen under half of `maxHoldMs`. */

@@ -7,6 +7,8 @@ export interface Reach {
   readonly governorWide: boolean;
   /** Milliseconds by which the job moves the start of the next one like it. */
   readonly intervalMs: number;
+  /** Whether all of these limits are fair ones: one that makes a job wait may have room for those behind it. */
+  readonly fair: boolean;
 }
 
 const own = (cost: Exclude<Cost, number>, name: string): number =>
@@ -15,14 +17,16 @@ const own = (cost: Exclude<Cost, number>, name: string): number =>
 export function reachOf(limits: Limits, cost: Cost): Reach {
   let governorWide = false;
   let intervalMs = 0;
+  let fair = true;
   for (const limit of limits) {
     // Whether the cost is one at all is the governor's to say. (A fair limit has no `by`: all jobs meet it.)
     const tokens = typeof cost === 'number' ? cost : own(cost, limit.name);
     if (limit.by !== null || tokens === 0) continue;
     governorWide = true;
+    fair &&= limit.kind === 'rate' && limit.fair !== null;
     // A window lets its jobs through at once, and slots come free when jobs end.
     if (limit.kind === 'rate')
       intervalMs = Math.max(intervalMs, (tokens * limit.periodUs) / limit.rate / 1_000);
   }
-  return { governorWide, intervalMs };
+  return { governorWide, intervalMs, fair: governorWide && fair };
 }

@@ -136,6 +136,21 @@ describe('a refused job', () => {
   });
 });
 
+test('a job that could not start soon at a fair limit is put aside in the line of its key, and fetching goes on', async () => {
+  const { governor, fetching, counters, delaysMs, ask } = admissionOf(
+    { calls: perSecond(4, { by: 'shop', fair: true, burst: 1 }) },
+    {},
+  );
+  await governor.allow({ keys: { shop: 'flood' } });
+  for (let n = 0; n < 4; n++) expect(await ask(n, 'flood')).toBe('DelayedError');
+  expect(fetching.open).toBe(true);
+  expect(counters).toMatchObject({ deferrals: 4, returned: 0 });
+  // One after the other, in a line that is the flood's own.
+  expect(delaysMs).toEqual([...delaysMs].sort((a, b) => a - b));
+  const states = await governor.peek({ keys: { shop: 'other' } });
+  expect(states.map(({ lineMs }) => lineMs)).toEqual([0, 0]);
+});
+
 describe('bypass', () => {
   const run = async (bypass: unknown) => {
     const { governor } = memoryGovernor({ name: 'test', limits: { calls: perHour(1, { burst: 1 }) } });

@@ -363,3 +363,15 @@ describe('Feed', () => {
     expect(feed.target).toBe(4);
   });
 });
+
+test('jobs that are put aside make it look at more of those behind them, up to a few', () => {
+  const feed = new Feed(50, 1_000);
+  const targets = Array.from({ length: 40 }, () => {
+    feed.arrived();
+    feed.deferred();
+    feed.left();
+    return feed.target;
+  });
+  expect(targets.slice(0, 3)).toEqual([2, 3, 4]);
+  expect(Math.max(...targets)).toBe(16);
+});
