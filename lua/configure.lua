@@ -13,7 +13,6 @@
            the caller saw others. A list of one, { '1' }: nothing was written, and there is no config
   Time     the server's TIME, in microseconds
 ]]
---- @include "numbers"
 --- @include "clock"
 --- @include "configuration"
 local seen, operator, fillingUs = ARGV[1], ARGV[2], tonumber(ARGV[3])

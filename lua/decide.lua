@@ -48,6 +48,7 @@
   Model     src/core/decide.ts; test/lua/parity.test.ts holds the two together
 ]]
 --- @include "numbers"
+--- @include "reply"
 --- @include "clock"
 
 local config = redis.call('HMGET', KEYS[1], 'version', 'created', 'coldAt', 'closed', 'closedAt', 'updatedAt')

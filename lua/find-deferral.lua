@@ -7,7 +7,6 @@
   Reply     { count, since (µs), age (µs) }, as text; {} if there is none
   Time      the server's TIME, in microseconds
 ]]
---- @include "numbers"
 --- @include "clock"
 --- @include "deferrals"
 local now = nowUs()

@@ -6,7 +6,6 @@
   Reply     what was noted, as find-deferral has it; {} if nothing was
   Time      the server's TIME, in microseconds
 ]]
---- @include "numbers"
 --- @include "clock"
 --- @include "deferrals"
 local now = nowUs()

@@ -11,7 +11,6 @@
   Reply     { count, since (µs), age (µs) }, as text
   Time      the server's TIME, in microseconds
 ]]
---- @include "numbers"
 --- @include "clock"
 --- @include "deferrals"
 --- @include "kept-deferrals"

@@ -3,7 +3,7 @@
 
   Works on `input` in place, and makes no table for a rate: a call decides hundreds of these. Reads `now`.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "gcra"
 --- @include "line"
 --- @include "buckets"

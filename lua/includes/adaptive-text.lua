@@ -2,7 +2,6 @@
   The state of an adaptive limit as one field of its bucket's hash: fourteen whole numbers, a space between, in this order.
 ]]
 --- @include "numbers"
---- @include "adaptive"
 local readAdaptive, writeAdaptive
 -- Lua allows 200 locals in one function: what only this part needs stays in its block.
 do

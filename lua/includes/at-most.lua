@@ -1,7 +1,7 @@
 --[[
   atMost: takes as many whole tokens as there are, up to a number, from each bucket as many; a fraction stays where it is.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "gcra"
 --- @include "acquire"
 local function availableOf(bucket)

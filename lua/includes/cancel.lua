@@ -2,7 +2,7 @@
   cancel: takes a grant back that has not started. From a rate all of it if nothing was granted there since, else
   nothing: any other refund lets later grants break the bound. From a window what it counted.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "buckets"
 local function refund(bucket, cost, grantedAfter, pushed)
   if bucket.granted ~= grantedAfter then

@@ -1,7 +1,6 @@
 --[[
   What a bucket will owe, and when it will be paid; src/core/gcra.ts is the model and says why. Reads `closedUntil`.
 ]]
---- @include "numbers"
 --- @include "gcra"
 --- @include "ramp"
 

@@ -2,8 +2,8 @@
   What time, pauses and changes of the limits make of a bucket; src/core/draining.ts is the model and says why. Reads `now`,
   `closedUntil`, `version` and `changedAt`.
 ]]
---- @include "numbers"
 --- @include "gcra"
+--- @include "ramp"
 --- @include "debt"
 --- @include "adaptive"
 local ADAPTIVE_KEPT_US = 3600000000

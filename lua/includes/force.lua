@@ -2,7 +2,7 @@
   force: charges whatever the buckets hold, from now on; who comes after waits until it has drained. All or, if that
   would leave the exact range, none. Slots are leased even if there are none.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "gcra"
 --- @include "acquire"
 local function force(position)

@@ -2,7 +2,6 @@
   The generic cell rate algorithm in debt form; src/core/gcra.ts is the model and says why. The same operations in the
   same order on the same doubles, so that both round alike. Reads `now`.
 ]]
---- @include "numbers"
 local MAX_DEBT = 4503599627370496 -- 2^52
 local MAX_CLOCK_STEP_US = 1000000
 local MAX_COLD_AHEAD_US = 60000000

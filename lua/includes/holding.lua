@@ -1,7 +1,7 @@
 --[[
   release, renew, leave: slots are given back or kept, and places in their queues given up.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "acquire"
 local function release(position)
   local bucket = buckets[input[position]]

@@ -1,7 +1,7 @@
 --[[
   pause and resume of single buckets; src/core/pausing.ts is the model. lua/pause.lua does it for the whole governor.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "acquire"
 local function change(bucket)
   bucket.line = bucket.open

@@ -1,7 +1,7 @@
 --[[
   peek: what each bucket looks like to a request; takes nothing, and no place in a line.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "gcra"
 --- @include "acquire"
 local function effectiveOf(bucket)

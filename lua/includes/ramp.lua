@@ -2,7 +2,6 @@
   How a limit comes back after a pause; src/core/ramp.ts is the model and says why. `over` is when the pause ends or ended; 0:
   there was none.
 ]]
---- @include "numbers"
 --- @include "gcra"
 local RAMP_US = 1000000
 

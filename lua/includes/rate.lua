@@ -6,6 +6,9 @@
 --- @include "clock"
 --- @include "gcra"
 --- @include "line"
+--- @include "fields"
+--- @include "ramp"
+--- @include "debt"
 --- @include "drain"
 --- @include "adaptive"
 --- @include "adaptive-text"
@@ -111,14 +114,6 @@ local function overLimit(bucket)
   return true
 end
 
-local function setOrDelete(key, field, value, had)
-  if value > 0 then
-    redis.call('HSET', key, field, whole(value))
-  elseif had then
-    redis.call('HDEL', key, field)
-  end
-end
-
 local function writeRate(bucket)
   local key = bucket.key
   redis.call('HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted))
@@ -146,19 +141,13 @@ end
 local function saveRate(bucket)
   if bucket.changed or (bucket.joined and not bucket.current) then
     writeRate(bucket)
-    local rest = rateRest(bucket)
     -- A full bucket is the same as none once its line is forgotten; the state carries its own times, this is clean-up.
-    expireAfterMs(bucket.key, ceil((rest - now) / 1000))
-    return rest
+    expireAfterMs(bucket.key, ceil((rateRest(bucket) - now) / 1000))
+    return
   end
-  if bucket.joined then
-    -- Debt and time stay: a bucket is full since it was, not since its last refusal, or its line is never forgotten.
-    redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-  elseif bucket.newlyRefused > 0 then
-    redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
-  end
+  -- Debt and time stay: a bucket is full since it was, not since its last refusal, or its line is never forgotten.
+  saveRefusals(bucket)
   if (bucket.joined or bucket.newlyRefused > 0) and bucket.over ~= bucket.storedOver then
     setOrDelete(bucket.key, 'over', bucket.over, true)
   end
-  return nil
 end

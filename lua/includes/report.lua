@@ -1,7 +1,7 @@
 --[[
   report: tells adaptive limits what calls came to; src/core/adaptive.ts is the model.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "acquire"
 local function report(position)
   local started, calls, throttled = input[position], input[position + 1], input[position + 2]

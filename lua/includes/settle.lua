@@ -2,7 +2,7 @@
   settle: corrects what a grant has cost; src/core/give-back.ts is the model. An overrun becomes debt. Of what was not
   used, only what has not drained since the start is given back, and only if nothing is promised ahead.
 ]]
---- @include "numbers"
+--- @include "reply"
 --- @include "acquire"
 local function settleRate(bucket, start, cost, actual)
   local limit = bucket.limit

@@ -8,7 +8,8 @@
 --- @include "clock"
 --- @include "gcra"
 --- @include "line"
-local stateShare, shareIn, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
+--- @include "fields"
+local stateShare, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
 -- Lua allows 200 locals in one function: what only this part needs stays in its block.
 do
   local WHOLE, SECOND_US, ACTIVE_US, OWED_US = 65536, 1000000, 1000000, 1000000
@@ -49,7 +50,7 @@ do
   end
 
   -- The share of a value now, in units a microsecond.
-  function shareIn(group, member, weight)
+  local function shareIn(group, member, weight)
     local total = weight
     for other, theirs in pairs(group.active) do
       if other ~= member then
@@ -63,8 +64,7 @@ do
   end
 
   function shareUnits(bucket, cost)
-    local whole = bucket.whole
-    return min(MAX_DEBT, ceil((cost * whole.limit.unit * WHOLE) / whole.rate))
+    return min(MAX_DEBT, ceil((cost * bucket.whole.limit.unit * WHOLE) / bucket.whole.rate))
   end
 
   local function shareCapacity(bucket, cost)
@@ -80,7 +80,7 @@ do
     bucket.closed, bucket.share = tonumber(stored[6]) or 0, tonumber(stored[7]) or WHOLE
     bucket.group = loadGroup(groupKey)
     bucket.hadLine = bucket.line > 0
-    local fullAt, storedAt, storedClosed = bucket.at + ceil(bucket.debt / bucket.share), bucket.at, bucket.closed
+    local paidAt, storedAt = bucket.at + ceil(bucket.debt / bucket.share), bucket.at
     local step = bucket.at - now
     if step > MAX_CLOCK_STEP_US then
       bucket.line, bucket.closed = movedBy(bucket.line, step), movedBy(bucket.closed, step)
@@ -90,16 +90,16 @@ do
       bucket.debt = elapsed >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsed * bucket.share
       bucket.at = now
     end
-    openLine(bucket, bucket.debt == 0, fullAt)
-    bucket.idle = max(0, now - fullAt)
+    openLine(bucket, bucket.debt == 0, paidAt)
+    bucket.idle = max(0, now - paidAt)
     bucket.outdated = storedAt > bucket.at
     bucket.statedAt = bucket.exists and storedAt or nil
   end
 
   -- Whether the limit has so much to spare that nobody's share matters.
-  local function hasSpare(whole, cost)
-    local limit = whole.limit
-    return whole.debt + (ceil(limit.burst / 2) + cost) * limit.unit <= limit.burst * limit.unit
+  local function hasSpare(bucket, cost)
+    local limit = bucket.whole.limit
+    return bucket.whole.debt + (ceil(limit.burst / 2) + cost) * limit.unit <= limit.burst * limit.unit
   end
 
   -- The share as a request sees it: while the limit is not used up, up to a quarter more for all.
@@ -114,7 +114,7 @@ do
     lookAtShare(bucket)
     -- What was to spare is owed for a second of its share at most.
     bucket.owed = min(bucket.debt, shareCapacity(bucket, cost) + bucket.view * OWED_US)
-    if pausedFor == 0 and hasSpare(bucket.whole, cost) then
+    if pausedFor == 0 and hasSpare(bucket, cost) then
       return 0, true
     end
     local units = shareUnits(bucket, cost)
@@ -167,10 +167,8 @@ do
       setOrDelete(key, 'closed', bucket.closed, false)
       local rest = max(bucket.at + ceil(bucket.debt / bucket.share), bucket.closed) + LINE_GRACE_US
       expireAfterMs(key, ceil((rest - now) / 1000))
-    elseif bucket.joined then
-      redis.call('HSET', key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-    elseif bucket.newlyRefused > 0 then
-      redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
+    else
+      saveRefusals(bucket)
     end
   end
 

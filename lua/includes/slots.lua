@@ -8,7 +8,11 @@
 --- @include "numbers"
 --- @include "clock"
 --- @include "gcra"
+--- @include "line"
+--- @include "ramp"
 --- @include "debt"
+--- @include "fields"
+--- @include "drain"
 --- @include "adaptive"
 --- @include "adaptive-text"
 local slotsOf, placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
@@ -303,10 +307,7 @@ do
   function saveSlots(bucket)
     local key = bucket.key
     if not bucket.changed then
-      if bucket.newlyRefused > 0 then
-        redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
-      end
-      return nil
+      return saveRefusals(bucket)
     end
     redis.call(
       'HSET', key, 'at', whole(bucket.at), 'granted', whole(bucket.granted), 'refused', whole(bucket.refused), 'fence',
@@ -339,6 +340,5 @@ do
     expireAfterMs(bucket.leases, ms)
     expireAfterMs(bucket.queue, ms)
     expireAfterMs(bucket.waiting, ms)
-    return rest + LINE_GRACE_US
   end
 end

@@ -7,6 +7,7 @@
 --- @include "clock"
 --- @include "gcra"
 --- @include "line"
+--- @include "fields"
 local loadWindow, usedOf, windowWait, windowStartable, countIn, correctWindow, windowRest, saveWindow
 -- Lua allows 200 locals in one function: what only this part needs stays in its block.
 do
@@ -352,19 +353,13 @@ do
       setOrDelete(key, 'line', bucket.line, bucket.hadLine)
       setOrDelete(key, 'refused', bucket.refused, false)
       setOrDelete(key, 'closed', bucket.closed, false)
-      local rest = windowRest(bucket)
-      local ms = ceil((rest - now) / 1000)
+      local ms = ceil((windowRest(bucket) - now) / 1000)
       expireAfterMs(key, ms)
       if limit.mode == LOG then
         expireAfterMs(bucket.entries, ms)
       end
-      return rest
+    else
+      saveRefusals(bucket)
     end
-    if bucket.joined then
-      redis.call('HSET', key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-    elseif bucket.newlyRefused > 0 then
-      redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
-    end
-    return nil
   end
 end

@@ -16,7 +16,7 @@ const redis = connect();
 const { source } = assemble('adaptive-history', {
   directory: new URL('./support', import.meta.url).pathname,
   replaceIncludes: Object.fromEntries(
-    ['adaptive', 'gcra', 'numbers'].map((part) => [
+    ['adaptive', 'gcra'].map((part) => [
       part,
       new URL(`../../lua/includes/${part}.lua`, import.meta.url).pathname,
     ]),

@@ -20,28 +20,9 @@ return '1'
 
 export const configureScript: Script = {
   name: 'configure',
-  sha1: '877ae853f8c82028e5d57812b4e4e7b3ec0146ca',
+  sha1: '9e9785092f3f9945b75f17ab87227b6bab2872ff',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -106,7 +87,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '00d97cfc614a4c1cd0b0859cd9359ba9b74201e8',
+  sha1: '0f98bbbd571b00f767e43ec1965050e0d6f4859d',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -198,6 +179,20 @@ local function joinLine(bucket, us)
   bucket.refused = bucket.refused + 1
   bucket.exists = true
   bucket.joined = true
+end
+local function setOrDelete(key, field, value, had)
+  if value > 0 then
+    redis.call('HSET', key, field, whole(value))
+  elseif had then
+    redis.call('HDEL', key, field)
+  end
+end
+local function saveRefusals(bucket)
+  if bucket.joined then
+    redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
+  elseif bucket.newlyRefused > 0 then
+    redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
+  end
 end
 local RAMP_US = 1000000
 local function isRamping(us, over)
@@ -602,13 +597,6 @@ local function overLimit(bucket)
   bucket.described = false
   return true
 end
-local function setOrDelete(key, field, value, had)
-  if value > 0 then
-    redis.call('HSET', key, field, whole(value))
-  elseif had then
-    redis.call('HDEL', key, field)
-  end
-end
 local function writeRate(bucket)
   local key = bucket.key
   redis.call('HSET', key, 'debt', whole(bucket.debt), 'at', whole(bucket.at), 'granted', whole(bucket.granted))
@@ -635,19 +623,13 @@ end
 local function saveRate(bucket)
   if bucket.changed or (bucket.joined and not bucket.current) then
     writeRate(bucket)
-    local rest = rateRest(bucket)
-    expireAfterMs(bucket.key, ceil((rest - now) / 1000))
-    return rest
+    expireAfterMs(bucket.key, ceil((rateRest(bucket) - now) / 1000))
+    return
   end
-  if bucket.joined then
-    redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-  elseif bucket.newlyRefused > 0 then
-    redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
-  end
+  saveRefusals(bucket)
   if (bucket.joined or bucket.newlyRefused > 0) and bucket.over ~= bucket.storedOver then
     setOrDelete(bucket.key, 'over', bucket.over, true)
   end
-  return nil
 end
 local loadWindow, usedOf, windowWait, windowStartable, countIn, correctWindow, windowRest, saveWindow
 do
@@ -961,20 +943,14 @@ do
       setOrDelete(key, 'line', bucket.line, bucket.hadLine)
       setOrDelete(key, 'refused', bucket.refused, false)
       setOrDelete(key, 'closed', bucket.closed, false)
-      local rest = windowRest(bucket)
-      local ms = ceil((rest - now) / 1000)
+      local ms = ceil((windowRest(bucket) - now) / 1000)
       expireAfterMs(key, ms)
       if limit.mode == LOG then
         expireAfterMs(bucket.entries, ms)
       end
-      return rest
+    else
+      saveRefusals(bucket)
     end
-    if bucket.joined then
-      redis.call('HSET', key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-    elseif bucket.newlyRefused > 0 then
-      redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
-    end
-    return nil
   end
 end
 local slotsOf, placeOf, hasPlace, leaveQueue, loadSlots, slotWait, lease, queueUp, wakeWaiters, releaseSlot, renewSlot, saveSlots
@@ -1234,10 +1210,7 @@ do
   function saveSlots(bucket)
     local key = bucket.key
     if not bucket.changed then
-      if bucket.newlyRefused > 0 then
-        redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
-      end
-      return nil
+      return saveRefusals(bucket)
     end
     redis.call(
       'HSET', key, 'at', whole(bucket.at), 'granted', whole(bucket.granted), 'refused', whole(bucket.refused), 'fence',
@@ -1269,10 +1242,9 @@ do
     expireAfterMs(bucket.leases, ms)
     expireAfterMs(bucket.queue, ms)
     expireAfterMs(bucket.waiting, ms)
-    return rest + LINE_GRACE_US
   end
 end
-local stateShare, shareIn, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
+local stateShare, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
 do
   local WHOLE, SECOND_US, ACTIVE_US, OWED_US = 65536, 1000000, 1000000, 1000000
   local LEAST_LEFT = WHOLE / 4
@@ -1309,7 +1281,7 @@ do
     group.before = passed == 0 and before or passed == 1 and light or 0
     return group
   end
-  function shareIn(group, member, weight)
+  local function shareIn(group, member, weight)
     local total = weight
     for other, theirs in pairs(group.active) do
       if other ~= member then
@@ -1322,8 +1294,7 @@ do
     return max(1, floor((left * weight) / total))
   end
   function shareUnits(bucket, cost)
-    local whole = bucket.whole
-    return min(MAX_DEBT, ceil((cost * whole.limit.unit * WHOLE) / whole.rate))
+    return min(MAX_DEBT, ceil((cost * bucket.whole.limit.unit * WHOLE) / bucket.whole.rate))
   end
   local function shareCapacity(bucket, cost)
     return shareUnits(bucket, max(cost, floor((bucket.whole.limit.burst * bucket.view) / WHOLE)))
@@ -1337,7 +1308,7 @@ do
     bucket.closed, bucket.share = tonumber(stored[6]) or 0, tonumber(stored[7]) or WHOLE
     bucket.group = loadGroup(groupKey)
     bucket.hadLine = bucket.line > 0
-    local fullAt, storedAt, storedClosed = bucket.at + ceil(bucket.debt / bucket.share), bucket.at, bucket.closed
+    local paidAt, storedAt = bucket.at + ceil(bucket.debt / bucket.share), bucket.at
     local step = bucket.at - now
     if step > MAX_CLOCK_STEP_US then
       bucket.line, bucket.closed = movedBy(bucket.line, step), movedBy(bucket.closed, step)
@@ -1347,14 +1318,14 @@ do
       bucket.debt = elapsed >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsed * bucket.share
       bucket.at = now
     end
-    openLine(bucket, bucket.debt == 0, fullAt)
-    bucket.idle = max(0, now - fullAt)
+    openLine(bucket, bucket.debt == 0, paidAt)
+    bucket.idle = max(0, now - paidAt)
     bucket.outdated = storedAt > bucket.at
     bucket.statedAt = bucket.exists and storedAt or nil
   end
-  local function hasSpare(whole, cost)
-    local limit = whole.limit
-    return whole.debt + (ceil(limit.burst / 2) + cost) * limit.unit <= limit.burst * limit.unit
+  local function hasSpare(bucket, cost)
+    local limit = bucket.whole.limit
+    return bucket.whole.debt + (ceil(limit.burst / 2) + cost) * limit.unit <= limit.burst * limit.unit
   end
   local function lookAtShare(bucket)
     local capacity = bucket.whole.limit.burst * bucket.whole.limit.unit
@@ -1364,7 +1335,7 @@ do
   function shareWait(bucket, cost, pausedFor)
     lookAtShare(bucket)
     bucket.owed = min(bucket.debt, shareCapacity(bucket, cost) + bucket.view * OWED_US)
-    if pausedFor == 0 and hasSpare(bucket.whole, cost) then
+    if pausedFor == 0 and hasSpare(bucket, cost) then
       return 0, true
     end
     local units = shareUnits(bucket, cost)
@@ -1411,10 +1382,8 @@ do
       setOrDelete(key, 'closed', bucket.closed, false)
       local rest = max(bucket.at + ceil(bucket.debt / bucket.share), bucket.closed) + LINE_GRACE_US
       expireAfterMs(key, ceil((rest - now) / 1000))
-    elseif bucket.joined then
-      redis.call('HSET', key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-    elseif bucket.newlyRefused > 0 then
-      redis.call('HINCRBY', key, 'refused', bucket.newlyRefused)
+    else
+      saveRefusals(bucket)
     end
   end
   function saveGroups()
@@ -2106,28 +2075,9 @@ return { 0, table.concat(reply, ' ') }
 
 export const findDeferralScript: Script = {
   name: 'find-deferral',
-  sha1: '7ed59c4743a4108c0cbee937d8de6e26576ce4bc',
+  sha1: '51951c4d8545bf784e5ed6a920a004d6db3ad1cc',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -2170,28 +2120,9 @@ return {}
 
 export const forgetDeferralScript: Script = {
   name: 'forget-deferral',
-  sha1: '58d0a20a465a41d330edd623c062cbfd20982709',
+  sha1: '106c55e975468960c8e92f217a8e3e287f92c3ba',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -2243,28 +2174,9 @@ export const historyScript: Script = {
 
 export const listDeferralsScript: Script = {
   name: 'list-deferrals',
-  sha1: '5cdae642ae76c988610917907ae3c0cb01c01edc',
+  sha1: 'ad051487ba532ae26c00024506d178bd5180e5f7',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function entryOf(job)
   local text = redis.call('HGET', KEYS[1], job)
@@ -2310,28 +2222,9 @@ return listed
 
 export const moveDeferralsScript: Script = {
   name: 'move-deferrals',
-  sha1: '55b57342a564a578a70ed06ad3e7f7d0118d8f75',
+  sha1: '36ae29b67a6606ecff3b155079c1a40008e1aca0',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -2396,28 +2289,9 @@ return whole(moved)
 
 export const noteDeferralScript: Script = {
   name: 'note-deferral',
-  sha1: 'f2f6103efd2a2b5ae249471c6021954a64ee2344',
+  sha1: '26ecb7e7486262ab5489c76d6c9f18bc6ce2f26f',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -2485,28 +2359,9 @@ return deferral(count, since, now)
 
 export const oldestDeferralScript: Script = {
   name: 'oldest-deferral',
-  sha1: 'ec815acae2f088c3a9aec46726743fd68d3eadd7',
+  sha1: '5d83a3343da1389a1d76deb8d9846330a21d1771',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -2526,28 +2381,9 @@ return { whole(redis.call('ZCARD', KEYS[2])), whole(math.max(0, now - tonumber(f
 
 export const pauseScript: Script = {
   name: 'pause',
-  sha1: '66b6905611cb6bbde0685a51e6a6e6837698d612',
+  sha1: '96551fb75b7c4abbdd234f089d285281f8c20892',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
@@ -2581,28 +2417,9 @@ return 1
 
 export const registerScript: Script = {
   name: 'register',
-  sha1: 'd0050dc8eeadd32b1dd3fbe379d7e6858031a261',
+  sha1: '327e95a6461ce5288d5fea3608f83588538963e0',
   source: `local function whole(number)
   return string.format('%.0f', number)
-end
-local reply, replied = {}, 0
-local texts = { [0] = '0', [1] = '1' }
-local lastNumber, lastText = 0, '0'
-local function put(number)
-  replied = replied + 1
-  local text = texts[number]
-  if not text then
-    if number == lastNumber then
-      text = lastText
-    else
-      text = whole(number)
-      lastNumber, lastText = number, text
-      if number < 100 then
-        texts[number] = text
-      end
-    end
-  end
-  reply[replied] = text
 end
 local function nowUs()
   local time = redis.call('TIME')
