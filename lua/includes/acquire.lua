@@ -7,6 +7,9 @@
 --- @include "gcra"
 --- @include "line"
 --- @include "buckets"
+--- @include "queue-places"
+--- @include "queue"
+--- @include "leases"
 local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
 local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
 local MAX_PAUSE_SLOTTED_US = 60000000

@@ -7,87 +7,90 @@
 --- @include "debt"
 --- @include "adaptive"
 local ADAPTIVE_KEPT_US = 3600000000
+local drain
+-- Lua allows 200 locals in one function: what only this part needs stays in its block.
+do
+  local function adaptedAt(bucket, limit, idle)
+    local state = bucket.adaptive
+    if not state or idle > ADAPTIVE_KEPT_US then
+      return adaptiveBegun(limit.adaptive, limit.rate)
+    end
+    adaptiveRise(state, limit.adaptive, limit.adaptive.period)
+    return state
+  end
 
-local function adaptedAt(bucket, limit, idle)
-  local state = bucket.adaptive
-  if not state or idle > ADAPTIVE_KEPT_US then
-    return adaptiveBegun(limit.adaptive, limit.rate)
+  local function stepBack(bucket)
+    local step = bucket.at - now
+    bucket.at = now
+    bucket.line = movedBy(bucket.line, step)
+    bucket.last = movedBy(bucket.last, step)
+    bucket.closed = movedBy(bucket.closed, step)
+    bucket.ramp = movedBy(bucket.ramp, step)
+    bucket.over = movedBy(bucket.over, step)
+    bucket.penalty = movedBy(bucket.penalty, step)
   end
-  adaptiveRise(state, limit.adaptive, limit.adaptive.period)
-  return state
-end
 
-local function stepBack(bucket)
-  local step = bucket.at - now
-  bucket.at = now
-  bucket.line = movedBy(bucket.line, step)
-  bucket.last = movedBy(bucket.last, step)
-  bucket.closed = movedBy(bucket.closed, step)
-  bucket.ramp = movedBy(bucket.ramp, step)
-  bucket.over = movedBy(bucket.over, step)
-  bucket.penalty = movedBy(bucket.penalty, step)
-end
+  local function advance(bucket, us)
+    if us >= bucket.at then
+      bucket.debt = debtAt(bucket, us, emptyOf(bucket))
+      bucket.at = us
+    end
+  end
 
-local function advance(bucket, us)
-  if us >= bucket.at then
-    bucket.debt = debtAt(bucket, us, emptyOf(bucket))
-    bucket.at = us
-  end
-end
-
--- Takes the bucket to when the limits changed, and there into the terms of the new ones; what is promised later is recalled.
-local function changeOver(bucket, limit, burst)
-  local unit = bucket.unit
-  advance(bucket, changedAt == 0 and now or min(changedAt, now))
-  if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
-    bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
-    bucket.last = bucket.at + RECALL_US
-  end
-  bucket.promised = 0
-  if bucket.line > bucket.at then
-    local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
-    bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
-  end
-  if unit ~= limit.unit then
-    bucket.debt = convert(bucket.debt, unit, limit.unit)
-    bucket.unit = limit.unit
-  end
-end
-
--- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
-local function leaveRamp(bucket)
-  if bucket.last > bucket.at then
-    bucket.debt = min(MAX_DEBT, bucket.debt + (bucket.rate * RAMP_US) / 2)
-  end
-end
-
--- Brings a bucket that is in the units it was stored in to now, in those of its limit.
-local function drain(bucket, limit, burst, storedVersion)
-  if bucket.at - now > MAX_CLOCK_STEP_US then
-    stepBack(bucket)
-  end
-  local empty = emptyOf(bucket)
-  if bucket.ramp ~= 0 and bucket.ramp ~= empty then
-    leaveRamp(bucket)
-  end
-  local rate = limit.rate
-  if limit.adaptive then
-    bucket.adaptive = adaptedAt(bucket, limit, now - bucket.at)
-    rate = bucket.adaptive.value
-  else
-    bucket.adaptive = nil
-  end
-  if limit.penaltyAfter > 0 and bucket.penalty > now then
-    rate = penalised(limit, rate)
-  end
-  if storedVersion ~= version or bucket.unit ~= limit.unit then
-    changeOver(bucket, limit, burst)
-    bucket.rate = rate
-  end
-  advance(bucket, now)
-  if bucket.last <= now + RECALL_US then
+  -- Takes the bucket to when the limits changed, and there into the terms of the new ones; what is promised later is recalled.
+  local function changeOver(bucket, limit, burst)
+    local unit = bucket.unit
+    advance(bucket, changedAt == 0 and now or min(changedAt, now))
+    if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
+      bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
+      bucket.last = bucket.at + RECALL_US
+    end
     bucket.promised = 0
+    if bucket.line > bucket.at then
+      local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
+      bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
+    end
+    if unit ~= limit.unit then
+      bucket.debt = convert(bucket.debt, unit, limit.unit)
+      bucket.unit = limit.unit
+    end
   end
-  repace(bucket, rate)
-  bucket.ramp = empty <= now and isRamping(now, empty) and empty or 0
+
+  -- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
+  local function leaveRamp(bucket)
+    if bucket.last > bucket.at then
+      bucket.debt = min(MAX_DEBT, bucket.debt + (bucket.rate * RAMP_US) / 2)
+    end
+  end
+
+  -- Brings a bucket that is in the units it was stored in to now, in those of its limit.
+  function drain(bucket, limit, burst, storedVersion)
+    if bucket.at - now > MAX_CLOCK_STEP_US then
+      stepBack(bucket)
+    end
+    local empty = emptyOf(bucket)
+    if bucket.ramp ~= 0 and bucket.ramp ~= empty then
+      leaveRamp(bucket)
+    end
+    local rate = limit.rate
+    if limit.adaptive then
+      bucket.adaptive = adaptedAt(bucket, limit, now - bucket.at)
+      rate = bucket.adaptive.value
+    else
+      bucket.adaptive = nil
+    end
+    if limit.penaltyAfter > 0 and bucket.penalty > now then
+      rate = penalised(limit, rate)
+    end
+    if storedVersion ~= version or bucket.unit ~= limit.unit then
+      changeOver(bucket, limit, burst)
+      bucket.rate = rate
+    end
+    advance(bucket, now)
+    if bucket.last <= now + RECALL_US then
+      bucket.promised = 0
+    end
+    repace(bucket, rate)
+    bucket.ramp = empty <= now and isRamping(now, empty) and empty or 0
+  end
 end

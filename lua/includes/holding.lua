@@ -2,7 +2,10 @@
   release, renew, leave: slots are given back or kept, and places in their queues given up.
 ]]
 --- @include "reply"
---- @include "acquire"
+--- @include "buckets"
+--- @include "queue-places"
+--- @include "queue"
+--- @include "leases"
 local function release(position)
   local bucket = buckets[input[position]]
   put(releaseSlot(bucket, words[input[position + 1]], input[position + 2]) and 1 or 0)

@@ -2,7 +2,11 @@
   report: tells adaptive limits what calls came to; src/core/adaptive.ts is the model.
 ]]
 --- @include "reply"
---- @include "acquire"
+--- @include "gcra"
+--- @include "adaptive"
+--- @include "buckets"
+--- @include "slots"
+--- @include "queue"
 local function report(position)
   local started, calls, throttled = input[position], input[position + 1], input[position + 2]
   local failed, latencySum = input[position + 3], input[position + 4]
@@ -22,8 +26,7 @@ local function report(position)
       bucket.described = false
       register(bucket)
     else
-      adaptiveHold(bucket.adaptive, bucket.held)
-      bucket.allSlots = max(1, floor(bucket.adaptive.value / 1000))
+      followAdaptive(bucket)
       wakeWaiters(bucket)
     end
   end

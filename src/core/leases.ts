@@ -5,7 +5,7 @@ import { isRamping, slotsInRamp, whenSlots } from './ramp.ts';
 
 /**
  * Concurrency: slots that are leased. A lease lapses by itself if it is not renewed, so that a holder that died needs nobody
- * to clean up after it. lua/includes/leases.lua is the same in Lua.
+ * to clean up after it. lua/includes/{slots,leases,queue}.lua are the same in Lua.
  *
  * Who finds no slot may wait in the queue of its bucket, first come, first served: nobody passes those before it, so that
  * a heavy request is not starved by light ones. When slots come free, those at the head that now fit are woken, each once.
