@@ -62,11 +62,11 @@ local now = nowUs()
 local coldAt, closedUntil, changedAt = tonumber(config[3]) or 0, tonumber(config[4]) or 0, tonumber(config[6]) or 0
 local words = cjson.decode(ARGV[2])
 local wakePrefix, eventsChannel, instance, countsListeners = words[1], words[2], words[3], words[4] == '1'
-local hasSlots = false
 
 --- @include "gcra"
 --- @include "buckets"
 --- @include "acquire"
+--- @include "terms"
 --- @include "force"
 --- @include "cancel"
 --- @include "peek"

@@ -1,9 +1,17 @@
 --[[
   atMost: takes as many whole tokens as there are, up to a number, from each bucket as many; a fraction stays where it is.
+  src/core/decide.ts is the model. Reads `input`, `now`.
 ]]
 --- @include "reply"
 --- @include "gcra"
---- @include "acquire"
+--- @include "kinds"
+--- @include "overflow"
+--- @include "buckets"
+--- @include "window-counts"
+--- @include "slots"
+--- @include "terms"
+--- @include "look"
+--- @include "charge"
 local function availableOf(bucket)
   local wait, paused = look(bucket, 1)
   if paused > 0 or lineAhead(bucket) > 0 then

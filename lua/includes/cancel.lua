@@ -1,9 +1,15 @@
 --[[
   cancel: takes a grant back that has not started. From a rate all of it if nothing was granted there since, else
   nothing: any other refund lets later grants break the bound. From a window what it counted.
+  src/core/give-back.ts is the model. Reads `input`, `now`.
 ]]
 --- @include "reply"
+--- @include "gcra"
+--- @include "debt"
+--- @include "kinds"
+--- @include "overflow"
 --- @include "buckets"
+--- @include "window"
 local function refund(bucket, cost, grantedAfter, pushed)
   if bucket.granted ~= grantedAfter then
     return false

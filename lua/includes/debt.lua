@@ -16,7 +16,8 @@ local function lessDrained(bucket, debt, elapsed)
   return elapsed >= ceil(debt / bucket.rate) and 0 or debt - elapsed * bucket.rate
 end
 
--- What it will owe at `us`, in the units it is in, if nothing happens to it until then. A pause that ends by then leaves it empty.
+-- What it will owe at `us`, in the units it is in, if nothing happens to it until then. A pause that ends
+-- by then leaves it empty.
 local function debtAt(bucket, us, empty)
   if empty < bucket.at or empty > us then
     return lessDrained(bucket, bucket.debt, worth(bucket.at, us, empty))

@@ -1,10 +1,14 @@
 --[[
   force: charges whatever the buckets hold, from now on; who comes after waits until it has drained. All or, if that
   would leave the exact range, none. Slots are leased even if there are none.
+  src/core/decide.ts is the model. Reads `input`.
 ]]
 --- @include "reply"
---- @include "gcra"
---- @include "acquire"
+--- @include "kinds"
+--- @include "overflow"
+--- @include "buckets"
+--- @include "look"
+--- @include "charge"
 local function force(position)
   local legs = input[position]
   local first, last = position + 1, position + 2 * legs - 1

@@ -1,5 +1,6 @@
 --[[
-  release, renew, leave: slots are given back or kept, and places in their queues given up.
+  release, renew, leave: slots are given back or kept, and places in their queues given up; src/core/give-back.ts is the
+  model. Reads `input`, `words`.
 ]]
 --- @include "reply"
 --- @include "buckets"

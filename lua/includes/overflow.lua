@@ -1,10 +1,11 @@
 --[[
   Key overflow: values beyond a limit's maxKeys share one bucket; src/core/key-overflow.ts is the model and says why.
-  Registry: sorted set, member the bucket's key, score until when it has state (µs).
+  Registry: sorted set, member the bucket's key, score until when it has state (µs). Reads `now`.
 ]]
 --- @include "numbers"
 --- @include "clock"
 --- @include "gcra"
+--- @include "kinds"
 
 -- The bucket that a request's leg meets: its own, or the one that values without share.
 local function ownOrShared(bucket)

@@ -1,8 +1,13 @@
 --[[
   pause and resume of single buckets; src/core/pausing.ts is the model. lua/pause.lua does it for the whole governor.
+  Reads `input`, `words`, `now`, `eventsChannel`.
 ]]
 --- @include "reply"
---- @include "acquire"
+--- @include "gcra"
+--- @include "kinds"
+--- @include "overflow"
+--- @include "buckets"
+--- @include "share"
 local function change(bucket)
   bucket.line = bucket.open
   if bucket.kind == SHARE then

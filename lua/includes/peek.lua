@@ -1,9 +1,17 @@
 --[[
-  peek: what each bucket looks like to a request; takes nothing, and no place in a line.
+  peek: what each bucket looks like to a request; takes nothing, and no place in a line. src/core/decide.ts is
+  the model. Reads `input`, `now`.
 ]]
 --- @include "reply"
 --- @include "gcra"
---- @include "acquire"
+--- @include "debt"
+--- @include "kinds"
+--- @include "overflow"
+--- @include "buckets"
+--- @include "window-counts"
+--- @include "slots"
+--- @include "terms"
+--- @include "look"
 local function effectiveOf(bucket)
   if bucket.kind == RATE then
     return bucket.rate

@@ -1,6 +1,7 @@
 --[[
   Buckets of rate limits: read, brought to now, charged, written. src/core/gcra.ts is the model. A missing field has its
-  default, so that a state written by another version of this script, or by hand, is no error.
+  default, so that a state written by another version of this script, or by hand, is no error. Reads `now`,
+  `coldAt`, `closedUntil`, `version`.
 ]]
 --- @include "numbers"
 --- @include "clock"

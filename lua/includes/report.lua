@@ -1,9 +1,11 @@
 --[[
-  report: tells adaptive limits what calls came to; src/core/adaptive.ts is the model.
+  report: tells adaptive limits what calls came to; src/core/give-back.ts is the model. Reads `input`, `now`.
 ]]
 --- @include "reply"
 --- @include "gcra"
 --- @include "adaptive"
+--- @include "kinds"
+--- @include "overflow"
 --- @include "buckets"
 --- @include "slots"
 --- @include "queue"

@@ -1,9 +1,15 @@
 --[[
   settle: corrects what a grant has cost; src/core/give-back.ts is the model. An overrun becomes debt. Of what was not
   used, only what has not drained since the start is given back, and only if nothing is promised ahead.
+  Reads `input`, `now`.
 ]]
 --- @include "reply"
---- @include "acquire"
+--- @include "gcra"
+--- @include "debt"
+--- @include "kinds"
+--- @include "overflow"
+--- @include "buckets"
+--- @include "window"
 local function settleRate(bucket, start, cost, actual)
   local limit = bucket.limit
   if actual >= cost then

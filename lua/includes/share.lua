@@ -1,5 +1,5 @@
 --[[
-  How values share a fair limit; src/core/share.ts is the model and says why.
+  How values share a fair limit; src/core/share.ts is the model and says why. Reads `now`, `closedUntil`.
 
   Hash of a value: debt, at, line, granted, refused, closed, share. Hash of the group: second, light, before, and for each
   active value, by the name of its own key, "weight until".

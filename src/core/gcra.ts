@@ -7,8 +7,8 @@ import { horizonUs, MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
  * The generic cell rate algorithm in debt form, in whole numbers (docs/algorithm.md has the proof sketch).
  *
  * A bucket is its debt: what was granted and has not drained yet, in units of 1/`periodUs` token. Each microsecond
- * `rate` units drain, so nothing is ever rounded but waits, which are rounded up. lua/includes/gcra.lua is the same
- * in Lua; test/lua/parity.test.ts holds the two together.
+ * `rate` units drain, so nothing is ever rounded but waits, which are rounded up. lua/includes/{gcra,debt,rate}.lua are
+ * the same in Lua; test/lua/parity.test.ts holds the two together.
  */
 export interface Bucket {
   /** Units owed at `atUs`. More than the capacity means that grants are promised ahead. */

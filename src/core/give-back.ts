@@ -18,7 +18,7 @@ import { correct, type WindowState } from './window.ts';
 
 /**
  * What comes after a grant: taking it back before its start, correcting its cost, and giving its slots back or keeping
- * them. lua/includes/{cancel,settle,slots}.lua are the same in Lua.
+ * them. lua/includes/{cancel,settle,holding,report}.lua are the same in Lua.
  */
 
 /** The leg's view if it has state that still says something; else there is nothing to give back to. */

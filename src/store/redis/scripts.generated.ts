@@ -87,7 +87,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'd59af2ab26033f6edfca4e84b044191388e7bba1',
+  sha1: 'ec58c02cd9d080ce7d48c635a6bd11a45b68edb5',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -131,7 +131,6 @@ local now = nowUs()
 local coldAt, closedUntil, changedAt = tonumber(config[3]) or 0, tonumber(config[4]) or 0, tonumber(config[6]) or 0
 local words = cjson.decode(ARGV[2])
 local wakePrefix, eventsChannel, instance, countsListeners = words[1], words[2], words[3], words[4] == '1'
-local hasSlots = false
 local MAX_DEBT = 4503599627370496 -- 2^52
 local MAX_CLOCK_STEP_US = 1000000
 local MAX_COLD_AHEAD_US = 60000000
@@ -692,6 +691,13 @@ local function windowEmptyAt(bucket)
 end
 local function windowRest(bucket)
   return max(windowEmptyAt(bucket), bucket.closed) + LINE_GRACE_US
+end
+local RATE, WINDOW, SLOTS, SHARE = 1, 2, 3, 4
+local function restOf(bucket)
+  if not (bucket.changed or (bucket.joined and not bucket.current)) then
+    return bucket.storedRest
+  end
+  return bucket.limit.kind == RATE and rateRest(bucket) or windowRest(bucket)
 end
 local function entryTime(bucket, member)
   return max(0, tonumber(string.match(member, ':(%d+)$')) - (bucket.step or 0))
@@ -1255,43 +1261,93 @@ do
     end
   end
 end
-local RATE, WINDOW, SLOTS, SHARE = 1, 2, 3, 4
-local limits, buckets = {}, {}
-local function readAdaptiveRule(at)
-  if input[at + 1] == 0 then
-    return nil
+local buckets = {}
+local loadBuckets, saveBuckets
+do
+  local limits = {}
+  local function readAdaptiveRule(at)
+    if input[at + 1] == 0 then
+      return nil
+    end
+    return {
+      min = input[at], max = input[at + 1], gradient = input[at + 2] == 1, latencyUs = input[at + 3],
+      errorPermille = input[at + 4], period = input[at + 5],
+    }
   end
-  return {
-    min = input[at], max = input[at + 1], gradient = input[at + 2] == 1, latencyUs = input[at + 3],
-    errorPermille = input[at + 4], period = input[at + 5],
-  }
-end
-local function readLimit(index, at)
-  local kind = input[at]
-  local limit = { kind = kind }
-  limits[index] = limit
-  if kind == RATE then
-    limit.rate, limit.unit, limit.burst = input[at + 1], input[at + 2], input[at + 3]
-    limit.oversize, limit.ranked = input[at + 4] == 1, input[at + 5] == 1
-    limit.kept = { [0] = 0, input[at + 6], input[at + 7] }
-    limit.penaltyAfter, limit.penaltyPermille, limit.penaltyFor = input[at + 8], input[at + 9], input[at + 10]
-    limit.maxKeys, limit.fastest = input[at + 11], input[at + 12]
-    limit.adaptive = readAdaptiveRule(at + 13)
-    return at + 19
-  elseif kind == WINDOW then
-    limit.mode, limit.max, limit.window, limit.cells = input[at + 1], input[at + 2], input[at + 3], input[at + 4]
-    limit.aligned, limit.maxKeys = input[at + 5] == 1, input[at + 6]
-    return at + 7
+  local function readLimit(index, at)
+    local kind = input[at]
+    local limit = { kind = kind }
+    limits[index] = limit
+    if kind == RATE then
+      limit.rate, limit.unit, limit.burst = input[at + 1], input[at + 2], input[at + 3]
+      limit.oversize, limit.ranked = input[at + 4] == 1, input[at + 5] == 1
+      limit.kept = { [0] = 0, input[at + 6], input[at + 7] }
+      limit.penaltyAfter, limit.penaltyPermille, limit.penaltyFor = input[at + 8], input[at + 9], input[at + 10]
+      limit.maxKeys, limit.fastest = input[at + 11], input[at + 12]
+      limit.adaptive = readAdaptiveRule(at + 13)
+      return at + 19
+    elseif kind == WINDOW then
+      limit.mode, limit.max, limit.window, limit.cells = input[at + 1], input[at + 2], input[at + 3], input[at + 4]
+      limit.aligned, limit.maxKeys = input[at + 5] == 1, input[at + 6]
+      return at + 7
+    end
+    limit.max, limit.lease = input[at + 1], input[at + 2]
+    limit.adaptive = readAdaptiveRule(at + 3)
+    return at + 9
   end
-  limit.max, limit.lease = input[at + 1], input[at + 2]
-  limit.adaptive = readAdaptiveRule(at + 3)
-  return at + 9
-end
-local function restOf(bucket)
-  if not (bucket.changed or (bucket.joined and not bucket.current)) then
-    return bucket.storedRest
+  local function readBucket(index, at)
+    local kind, limit, key = input[at], limits[input[at + 1]], input[at + 3]
+    local bucket = {
+      kind = kind, limit = limit, attribute = input[at + 2], key = KEYS[key], exists = false, changed = false,
+      joined = false, newlyRefused = 0,
+    }
+    buckets[index] = bucket
+    if kind == RATE then
+      loadRate(bucket, limit)
+    elseif kind == WINDOW then
+      bucket.entries = KEYS[key + 1]
+      loadWindow(bucket, limit)
+    elseif kind == SLOTS then
+      bucket.leases, bucket.queue, bucket.waiting = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+      loadSlots(bucket, limit)
+    else
+      bucket.whole, bucket.weight = buckets[input[at + 4]], input[at + 5]
+      loadShare(bucket, KEYS[key + 1])
+      return
+    end
+    if input[at + 4] > 0 then
+      bucket.shared, bucket.registry = buckets[input[at + 4]], KEYS[input[at + 5]]
+    end
   end
-  return bucket.limit.kind == RATE and rateRest(bucket) or windowRest(bucket)
+  function loadBuckets(at)
+    local count = input[at]
+    at = at + 1
+    for index = 1, count do
+      at = readLimit(index, at)
+    end
+    count = input[at]
+    at = at + 1
+    for index = 1, count do
+      readBucket(index, at)
+      at = at + 6
+    end
+    return at
+  end
+  function saveBuckets()
+    for index = 1, #buckets do
+      local bucket = buckets[index]
+      if bucket.kind == RATE then
+        saveRate(bucket)
+      elseif bucket.kind == WINDOW then
+        saveWindow(bucket)
+      elseif bucket.kind == SLOTS then
+        saveSlots(bucket)
+      else
+        saveShare(bucket)
+      end
+    end
+    saveGroups()
+  end
 end
 local function ownOrShared(bucket)
   local shared = bucket.shared
@@ -1321,79 +1377,6 @@ local function register(bucket)
       expireAfterMs(bucket.registry, ms)
     end
   end
-end
-local function readBucket(index, at)
-  local kind, limit, key = input[at], limits[input[at + 1]], input[at + 3]
-  local bucket = {
-    kind = kind, limit = limit, attribute = input[at + 2], key = KEYS[key], exists = false, changed = false,
-    joined = false, newlyRefused = 0,
-  }
-  buckets[index] = bucket
-  if kind == RATE then
-    loadRate(bucket, limit)
-  elseif kind == WINDOW then
-    bucket.entries = KEYS[key + 1]
-    loadWindow(bucket, limit)
-  elseif kind == SLOTS then
-    bucket.leases, bucket.queue, bucket.waiting = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
-    loadSlots(bucket, limit)
-  else
-    bucket.whole, bucket.weight = buckets[input[at + 4]], input[at + 5]
-    loadShare(bucket, KEYS[key + 1])
-    return
-  end
-  if input[at + 4] > 0 then
-    bucket.shared, bucket.registry = buckets[input[at + 4]], KEYS[input[at + 5]]
-  end
-end
-local function loadBuckets(at)
-  local count = input[at]
-  at = at + 1
-  for index = 1, count do
-    at = readLimit(index, at)
-  end
-  count = input[at]
-  at = at + 1
-  for index = 1, count do
-    readBucket(index, at)
-    at = at + 6
-  end
-  return at
-end
-local function countRefusal(bucket)
-  if bucket.kind == RATE and overLimit(bucket) then
-    bucket.refused = bucket.refused + 1
-    register(bucket)
-  elseif bucket.exists then
-    if bucket.outdated then
-      bucket.changed = true
-      bucket.line = bucket.open
-      bucket.outdated = false
-      if bucket.kind == SHARE then
-        stateShare(bucket, true)
-      end
-    end
-    bucket.refused = bucket.refused + 1
-    bucket.newlyRefused = bucket.newlyRefused + 1
-    register(bucket)
-  elseif bucket.kind == RATE then
-    bucket.over = 0 -- without state nothing is remembered
-  end
-end
-local function saveBuckets()
-  for index = 1, #buckets do
-    local bucket = buckets[index]
-    if bucket.kind == RATE then
-      saveRate(bucket)
-    elseif bucket.kind == WINDOW then
-      saveWindow(bucket)
-    elseif bucket.kind == SLOTS then
-      saveSlots(bucket)
-    else
-      saveShare(bucket)
-    end
-  end
-  saveGroups()
 end
 local WOKEN_US = 50000
 local function eachPlace(bucket, visit)
@@ -1547,9 +1530,6 @@ local function renewSlot(bucket, holder, fence, cost)
   end
   return own ~= nil
 end
-local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
-local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
-local MAX_PAUSE_SLOTTED_US = 60000000
 local maxWait, maxSlot, allGiveSlots, returning, patience, priority, queues = 0, 0, false, false, 0, 1, false
 local holder = ''
 local function setTerms(position)
@@ -1595,101 +1575,151 @@ local function lineAhead(bucket)
   end
   return line - now
 end
-local function canReserve(bucket)
-  if bucket.kind == RATE then
-    local follows = not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
-    return follows and emptyOf(bucket) <= now
-  end
-  return bucket.kind ~= SLOTS
-end
-local function allCanReserve(first, last)
+local function withinHorizons(first, last, start)
   for index = first, last, 2 do
-    if not canReserve(ownOrShared(buckets[input[index]])) then
+    local bucket = ownOrShared(buckets[input[index]])
+    if bucket.kind == RATE
+      and not withinHorizon(bucket, input[index + 1] * bucket.limit.unit, max(0, start - bucket.at)) then
       return false
     end
   end
   return true
 end
-local function slotBound(first, last, bucket, reason)
-  if bucket.attribute > 0 or allGiveSlots then
-    return maxSlot
-  elseif bucket.kind == RATE and allCanReserve(first, last) then
-    return reason == LINE and maxSlot or 0
-  end
-  return min(maxSlot, maxWait)
-end
-local function intervalOf(bucket, cost)
+local function charge(bucket, cost, start)
+  local told = 0
   if bucket.kind == RATE then
-    return ceil((cost * bucket.limit.unit) / bucket.rate)
+    told = commitRate(bucket, cost, start)
   elseif bucket.kind == WINDOW then
-    return ceil((cost * bucket.limit.window) / bucket.limit.max)
-  end
-  return ceil(shareUnits(bucket, cost) / bucket.view)
-end
-local function join(bucket, cost, wait)
-  local slot = max(now + wait, bucket.seenLine)
-  if bucket.kind == RATE then
-    local behind = whenWorth(intervalOf(bucket, cost), slot, emptyOf(bucket))
-    overLimit(bucket)
-    joinLine(bucket, behind)
+    countIn(bucket, cost, start)
+  elseif bucket.kind == SLOTS then
+    return lease(bucket, cost, holder)
   else
-    joinLine(bucket, slot + intervalOf(bucket, cost))
-    if bucket.kind == SHARE then
-      stateShare(bucket)
-    end
+    chargeShare(bucket, cost)
   end
   register(bucket)
+  return told
 end
-local function keepPlaces(first, last, refusing, reason)
-  for index = first, last, 2 do
-    local bucket = buckets[input[index]]
-    if bucket.kind == SLOTS then
-      if queues and bucket == refusing and reason == REASONS[SLOTS] then
-        queueUp(bucket, input[index + 1], holder)
-        bucket.refused = bucket.refused + 1
-        wakeWaiters(bucket)
-      elseif hasPlace(bucket, holder) and leaveQueue(bucket, holder) then
-        wakeWaiters(bucket)
+local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
+local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
+local canReserve, allCanReserve, refuse
+do
+  local MAX_PAUSE_SLOTTED_US = 60000000
+  function canReserve(bucket)
+    if bucket.kind == RATE then
+      local follows = not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
+      return follows and emptyOf(bucket) <= now
+    end
+    return bucket.kind ~= SLOTS
+  end
+  function allCanReserve(first, last)
+    for index = first, last, 2 do
+      if not canReserve(ownOrShared(buckets[input[index]])) then
+        return false
+      end
+    end
+    return true
+  end
+  local function slotBound(first, last, bucket, reason)
+    if bucket.attribute > 0 or allGiveSlots then
+      return maxSlot
+    elseif bucket.kind == RATE and allCanReserve(first, last) then
+      return reason == LINE and maxSlot or 0
+    end
+    return min(maxSlot, maxWait)
+  end
+  local function intervalOf(bucket, cost)
+    if bucket.kind == RATE then
+      return ceil((cost * bucket.limit.unit) / bucket.rate)
+    elseif bucket.kind == WINDOW then
+      return ceil((cost * bucket.limit.window) / bucket.limit.max)
+    end
+    return ceil(shareUnits(bucket, cost) / bucket.view)
+  end
+  local function join(bucket, cost, wait)
+    local slot = max(now + wait, bucket.seenLine)
+    if bucket.kind == RATE then
+      local behind = whenWorth(intervalOf(bucket, cost), slot, emptyOf(bucket))
+      overLimit(bucket)
+      joinLine(bucket, behind)
+    else
+      joinLine(bucket, slot + intervalOf(bucket, cost))
+      if bucket.kind == SHARE then
+        stateShare(bucket)
+      end
+    end
+    register(bucket)
+  end
+  local function keepPlaces(first, last, refusing, reason)
+    for index = first, last, 2 do
+      local bucket = buckets[input[index]]
+      if bucket.kind == SLOTS then
+        if queues and bucket == refusing and reason == REASONS[SLOTS] then
+          queueUp(bucket, input[index + 1], holder)
+          bucket.refused = bucket.refused + 1
+          wakeWaiters(bucket)
+        elseif hasPlace(bucket, holder) and leaveQueue(bucket, holder) then
+          wakeWaiters(bucket)
+        end
       end
     end
   end
-end
-local function refuse(first, last, leg, reason, longestWait, ownWait)
-  local bucket, cost = ownOrShared(buckets[input[first + 2 * leg]]), input[first + 2 * leg + 1]
-  if hasSlots then
-    keepPlaces(first, last, bucket, reason)
+  local function countRefusal(bucket)
+    if bucket.kind == RATE and overLimit(bucket) then
+      bucket.refused = bucket.refused + 1
+      register(bucket)
+    elseif bucket.exists then
+      if bucket.outdated then
+        bucket.changed = true
+        bucket.line = bucket.open
+        bucket.outdated = false
+        if bucket.kind == SHARE then
+          stateShare(bucket, true)
+        end
+      end
+      bucket.refused = bucket.refused + 1
+      bucket.newlyRefused = bucket.newlyRefused + 1
+      register(bucket)
+    elseif bucket.kind == RATE then
+      bucket.over = 0 -- without state nothing is remembered
+    end
   end
-  local wait, slotted = longestWait, false
-  if bucket.kind == SLOTS then
-    if not (queues and reason == REASONS[SLOTS]) then
-      countRefusal(bucket)
+  function refuse(first, last, leg, reason, longestWait, ownWait, hasSlots)
+    local bucket, cost = ownOrShared(buckets[input[first + 2 * leg]]), input[first + 2 * leg + 1]
+    if hasSlots then
+      keepPlaces(first, last, bucket, reason)
     end
-  else
-    local keepsPlace = returning and longestWait <= patience
-    if keepsPlace and reason == REASONS[SHARE] then
-      keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
-    end
-    local whole = reason == PAUSED and closedUntil - now >= bucket.seenPause
-    local most = whole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
-    local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
-    if takesSlot or reason == LINE then
-      wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
-    end
-    slotted = takesSlot and wait <= most
-    if reason == REASONS[SHARE] and (slotted or bucket.exists) then
-      activate(bucket)
-    end
-    if slotted then
-      join(bucket, cost, ownWait)
+    local wait, slotted = longestWait, false
+    local isWhole = reason == PAUSED and closedUntil - now >= bucket.seenPause
+    if bucket.kind == SLOTS then
+      if not (queues and reason == REASONS[SLOTS]) then
+        countRefusal(bucket)
+      end
     else
-      countRefusal(bucket)
+      local keepsPlace = returning and longestWait <= patience
+      if keepsPlace and reason == REASONS[SHARE] then
+        keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
+      end
+      local most = isWhole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
+      local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
+      if takesSlot or reason == LINE then
+        wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
+      end
+      slotted = takesSlot and wait <= most
+      if reason == REASONS[SHARE] and (slotted or bucket.exists) then
+        activate(bucket)
+      end
+      if slotted then
+        join(bucket, cost, ownWait)
+      else
+        countRefusal(bucket)
+      end
     end
+    put(0)
+    put(leg)
+    put(isWhole and WHOLE_PAUSED or reason)
+    put(wait)
+    put(slotted and 1 or 0)
   end
-  put(0)
-  put(leg)
-  put(reason == PAUSED and closedUntil - now >= bucket.seenPause and WHOLE_PAUSED or reason)
-  put(wait)
-  put(slotted and 1 or 0)
 end
 local function mayReserve(first, last, binding, start)
   if binding.kind ~= RATE then
@@ -1711,31 +1741,6 @@ local function hasOwnLine(first, last, leg)
   local share = first + 2 * leg + 2 <= last and buckets[input[first + 2 * leg + 2]]
   return share and share.kind == SHARE and maxSlot > 0 and allCanReserve(first, last)
 end
-local function withinHorizons(first, last, start)
-  for index = first, last, 2 do
-    local bucket = ownOrShared(buckets[input[index]])
-    if bucket.kind == RATE
-      and not withinHorizon(bucket, input[index + 1] * bucket.limit.unit, max(0, start - bucket.at)) then
-      return false
-    end
-  end
-  return true
-end
-local function charge(bucket, cost, start)
-  local told = 0
-  if bucket.kind == RATE then
-    told = commitRate(bucket, cost, start)
-  elseif bucket.kind == WINDOW then
-    countIn(bucket, cost, start)
-  elseif bucket.kind == SLOTS then
-    told = lease(bucket, cost, holder)
-    return told
-  else
-    chargeShare(bucket, cost)
-  end
-  register(bucket)
-  return told
-end
 local function grant(first, last, start, wait)
   put(1 + wait)
   for index = first, last, 2 do
@@ -1756,8 +1761,7 @@ local function acquire(position)
   local lineLeg, line, lineAttribute = 0, -1, 0
   local waitLeg, wait, waitAttribute = 0, -1, 0
   local slotLeg, slotWaits, slotAttribute = 0, -1, 0
-  local longestWait = 0
-  hasSlots = false
+  local longestWait, hasSlots = 0, false
   for leg = 0, legs - 1 do
     local bucket = ownOrShared(buckets[input[first + 2 * leg]])
     local attribute = bucket.attribute
@@ -1788,16 +1792,16 @@ local function acquire(position)
   local reason = binding.seenPause > 0 and PAUSED or REASONS[binding.kind]
   if line > 0 then
     local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
-    refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait)
+    refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait, hasSlots)
   elseif wait > 0
     and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
     local leg = waitLeg
     if reason == REASONS[RATE] and hasOwnLine(first, last, leg) then
       leg, reason = leg + 1, REASONS[SHARE]
     end
-    refuse(first, last, leg, reason, longestWait, wait)
+    refuse(first, last, leg, reason, longestWait, wait, hasSlots)
   elseif not withinHorizons(first, last, now + wait) then
-    refuse(first, last, waitLeg, HORIZON, longestWait, wait)
+    refuse(first, last, waitLeg, HORIZON, longestWait, wait, hasSlots)
   else
     grant(first, last, now + wait, wait)
   end
