@@ -22,7 +22,7 @@ if seen ~= stamp() then
   return isThere and replyAs('1') or { '1' }
 end
 local now = nowUs()
-forgetCold(now, fillingUs)
+forgetEmpty(now, fillingUs)
 config.operator = operator
 write(now, change, who, channel)
 return replyAs('0')

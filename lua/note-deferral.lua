@@ -8,6 +8,7 @@
   ARGV[4]   1: it was never put aside before, and what is stored under its id is another's
   ARGV[5]   count and
   ARGV[6]   since (µs) of what was forgotten when it started, if that start does not count; 0, 0: nothing
+  ARGV[7]   1: it is excused, so that neither it counts nor the time until its slot
   Reply     { count, since (µs), age (µs) }, as text
   Time      the server's TIME, in microseconds
 ]]
@@ -15,7 +16,7 @@
 --- @include "deferrals"
 --- @include "kept-deferrals"
 local job, delay, attempt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local fresh, count, since = ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6])
+local fresh, count, since, excused = ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 local now = nowUs()
 
 dropLost(now)
@@ -27,7 +28,11 @@ if count == 0 then
     count, since = stored, sinceOf(job) or now
   end
 end
-count = count + 1
+if excused then
+  since = since + delay * 1000
+else
+  count = count + 1
+end
 store(job, count, attempt, since, now + delay * 1000, delay)
 expireAfterSlots(now)
 return deferral(count, since, now)

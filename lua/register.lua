@@ -65,7 +65,7 @@ if knownCreated == 0 then
   if seen ~= stamp() then
     return replyAs('1')
   end
-  forgetCold(now, fillingUs)
+  forgetEmpty(now, fillingUs)
   config.limits, config.revision = limits, revision
   write(now, change, who, channel)
   return replyAs('0')

@@ -57,7 +57,8 @@ end
 local function acquire(position)
   local legs = input[position]
   local first, last = position + 1, position + 2 * legs - 1
-  -- The leg with the longest line and with the longest wait; of equals one that all requests meet, since it may reserve.
+  -- The leg with the longest pause, line and wait; of equals one that all requests meet, since it may reserve.
+  local pausedLeg, pause, pausedAttribute = 0, -1, 0
   local lineLeg, line, lineAttribute = 0, -1, 0
   local waitLeg, wait, waitAttribute = 0, -1, 0
   local slotLeg, slotWaits, slotAttribute = 0, -1, 0
@@ -65,9 +66,12 @@ local function acquire(position)
   for leg = 0, legs - 1 do
     local bucket = ownOrShared(buckets[input[first + 2 * leg]])
     local attribute = bucket.attribute
-    local legWait, paused = look(bucket, input[first + 2 * leg + 1])
-    bucket.seenWait, bucket.seenPause = legWait, paused
+    local legWait, legPause = look(bucket, input[first + 2 * leg + 1])
+    bucket.seenWait, bucket.seenPause = legWait, legPause
     longestWait = max(longestWait, legWait)
+    if legPause > pause or (legPause == pause and pausedAttribute > 0 and attribute == 0) then
+      pausedLeg, pause, pausedAttribute = leg, legPause, attribute
+    end
     local legLine = lineAhead(bucket)
     if legLine > line or (legLine == line and lineAttribute > 0 and attribute == 0) then
       lineLeg, line, lineAttribute = leg, legLine, attribute
@@ -76,7 +80,7 @@ local function acquire(position)
     local before = legWait
     if bucket.kind == SLOTS then
       hasSlots = true
-      before = paused
+      before = 0
     end
     if before > wait or (before == wait and waitAttribute > 0 and attribute == 0) then
       waitLeg, wait, waitAttribute = leg, before, attribute
@@ -90,13 +94,13 @@ local function acquire(position)
   end
   local binding = ownOrShared(buckets[input[first + 2 * waitLeg]])
   wait = binding.seenWait
-  local reason = binding.seenPause > 0 and PAUSED or REASONS[binding.kind]
-  if line > 0 then
+  if pause > 0 then
+    refuse(first, last, pausedLeg, PAUSED, longestWait, wait, hasSlots)
+  elseif line > 0 then
     local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
     refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait, hasSlots)
-  elseif wait > 0
-    and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
-    local leg = waitLeg
+  elseif wait > 0 and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
+    local leg, reason = waitLeg, REASONS[binding.kind]
     if reason == REASONS[RATE] and hasOwnLine(first, last, leg) then
       leg, reason = leg + 1, REASONS[SHARE]
     end

@@ -4,7 +4,8 @@
 ]]
 --- @include "numbers"
 local MAX_HISTORY = 100
-local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy' }
+local RAMP_US = 1000000
+local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy', 'closed' }
 
 local config = {}
 for index, text in ipairs(redis.call('HMGET', KEYS[1], unpack(FIELDS))) do
@@ -12,6 +13,7 @@ for index, text in ipairs(redis.call('HMGET', KEYS[1], unpack(FIELDS))) do
 end
 config.version, config.created = tonumber(config.version), tonumber(config.created)
 config.coldAt, config.revision = tonumber(config.coldAt) or 0, tonumber(config.revision) or 0
+config.closed = tonumber(config.closed) or 0
 local isThere = config.version and config.created and config.limits
 
 -- What tells whether the config is still the one that a caller saw.
@@ -26,9 +28,12 @@ local function replyAs(outcome)
   }
 end
 
--- Once all buckets without state have filled since `coldAt`, under the limits so far, slower limits must not find them
--- empty again. `fillingUs`: the time it takes them; nil: nobody can tell.
-local function forgetCold(now, fillingUs)
+-- Once all buckets without state have filled since `coldAt`, or since a pause of the governor and its ramp, under the limits so
+-- far, slower limits must not find them empty again. `fillingUs`: the time it takes them; nil: nobody can tell.
+local function forgetEmpty(now, fillingUs)
+  if config.closed > 0 and fillingUs and config.closed + RAMP_US + fillingUs <= now then
+    redis.call('HDEL', KEYS[1], 'closed', 'closedAt')
+  end
   if config.coldAt > 0 and fillingUs and config.coldAt + fillingUs <= now then
     config.coldAt = 0
   end

@@ -32,28 +32,39 @@ do
 
   local function advance(bucket, us)
     if us >= bucket.at then
+      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, emptyOf(bucket)))
       bucket.debt = debtAt(bucket, us, emptyOf(bucket))
       bucket.at = us
     end
+  end
+
+  -- What it drains at: what an adaptive limit has come to, or the limit's rate; in a penalty a share of it.
+  local function rateAt(bucket, limit, us)
+    local rate = bucket.adaptive and bucket.adaptive.value or limit.rate
+    return limit.penaltyAfter > 0 and bucket.penalty > us and penalised(limit, rate) or rate
   end
 
   -- Takes the bucket to when the limits changed, and there into the terms of the new ones; what is promised later is recalled.
   local function changeOver(bucket, limit, burst)
     local unit = bucket.unit
     advance(bucket, changedAt == 0 and now or min(changedAt, now))
-    if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
-      bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
+    local later = bucket.last - bucket.at - RECALL_US
+    if later > 0 and bucket.promised > 0 then
+      local recalled = min(bucket.promised, burst * unit + bucket.rate * later)
+      bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - recalled))
       bucket.last = bucket.at + RECALL_US
     end
     bucket.promised = 0
     if bucket.line > bucket.at then
+      local from = min(bucket.line, max(bucket.at, emptyOf(bucket)))
       local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
-      bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
+      bucket.line = from + min(MAX_AHEAD_US, ceil((bucket.line - from) * pace))
     end
     if unit ~= limit.unit then
       bucket.debt = convert(bucket.debt, unit, limit.unit)
       bucket.unit = limit.unit
     end
+    bucket.rate = rateAt(bucket, limit, bucket.at)
   end
 
   -- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
@@ -72,19 +83,14 @@ do
     if bucket.ramp ~= 0 and bucket.ramp ~= empty then
       leaveRamp(bucket)
     end
-    local rate = limit.rate
-    if limit.adaptive then
-      bucket.adaptive = adaptedAt(bucket, limit, now - bucket.at)
-      rate = bucket.adaptive.value
-    else
-      bucket.adaptive = nil
-    end
-    if limit.penaltyAfter > 0 and bucket.penalty > now then
-      rate = penalised(limit, rate)
-    end
+    bucket.adaptive = limit.adaptive and adaptedAt(bucket, limit, now - bucket.at) or nil
+    local rate = rateAt(bucket, limit, now)
     if storedVersion ~= version or bucket.unit ~= limit.unit then
       changeOver(bucket, limit, burst)
-      bucket.rate = rate
+    end
+    if bucket.penalty > bucket.at and bucket.penalty < now then
+      advance(bucket, bucket.penalty)
+      repace(bucket, rate)
     end
     advance(bucket, now)
     if bucket.last <= now + RECALL_US then

@@ -29,7 +29,8 @@ end
 -- The bucket drains at another rate from now on, under the same limit; what is promised keeps its time.
 local function repace(bucket, rate)
   if rate > bucket.rate and bucket.last > bucket.at then
-    bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * (bucket.last - bucket.at))
+    local ahead = min(bucket.last - bucket.at, floor(bucket.debt / bucket.rate))
+    bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * ahead)
   end
   bucket.rate = rate
 end

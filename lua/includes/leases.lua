@@ -29,7 +29,8 @@ local function slotWait(bucket, cost, holder)
     end)
   end
   local needed, empty = taken + asked, emptyOf(bucket)
-  if needed <= slotsOf(bucket) then
+  -- A ramp keeps nobody from what it holds.
+  if needed <= (own and cost <= own.cost and bucket.allSlots or slotsOf(bucket)) then
     return cold
   end
   local first = ASK_AGAIN_US

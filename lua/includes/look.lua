@@ -27,7 +27,7 @@ local function look(bucket, cost)
     return max(paused, slotWait(bucket, cost, holder)), paused
   else
     local spare
-    wait, spare = shareWait(bucket, cost, paused)
+    wait, spare = shareWait(bucket, cost)
     if spare then
       bucket.seenLine = 0
     end

@@ -11,7 +11,7 @@
 local function change(bucket)
   bucket.line = bucket.open
   if bucket.kind == SHARE then
-    shareWait(bucket, 1, 1)
+    shareWait(bucket, 1)
     stateShare(bucket, true)
     bucket.group.changed = true
   end
@@ -26,6 +26,9 @@ local function pause(position)
   for index = position + 3, position + 2 + count do
     local bucket = ownOrShared(buckets[input[index]])
     bucket.closed = max(bucket.closed, untilUs)
+    if bucket.kind == RATE then
+      bucket.over = 0
+    end
     change(bucket)
   end
   redis.pcall('PUBLISH', eventsChannel, text)

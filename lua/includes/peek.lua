@@ -21,16 +21,16 @@ local function effectiveOf(bucket)
   return bucket.kind == SLOTS and slotsOf(bucket) or bucket.limit.max
 end
 
-local remainingOf
-function remainingOf(bucket)
+local roomOf
+function roomOf(bucket)
   if bucket.kind == RATE then
-    return emptyOf(bucket) > now and 0 or max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
+    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
   elseif bucket.kind == WINDOW then
     return max(0, bucket.limit.max - usedOf(bucket))
   elseif bucket.kind == SLOTS then
     return max(0, slotsOf(bucket) - bucket.held)
   end
-  return remainingOf(bucket.whole)
+  return emptyOf(bucket.whole) > now and 0 or roomOf(bucket.whole)
 end
 
 local function peek(position)
@@ -40,7 +40,7 @@ local function peek(position)
   for index = first, last, 2 do
     local bucket = ownOrShared(buckets[input[index]])
     local wait, paused = look(bucket, input[index + 1])
-    put(remainingOf(bucket))
+    put(paused > 0 and 0 or roomOf(bucket))
     put(wait)
     put(bucket.seenLine == 0 and 0 or bucket.seenLine - now)
     put(paused)

@@ -53,7 +53,10 @@ local function whenWorth(us, from, over)
 end
 
 local function slotsInRamp(slots, us, over)
-  return isRamping(us, over) and max(1, floor((slots * max(0, us - over)) / RAMP_US)) or slots
+  if not isRamping(us, over) then
+    return slots
+  end
+  return us < over and 0 or max(1, floor((slots * (us - over)) / RAMP_US))
 end
 
 -- The first microsecond at which there are so many slots, as far as the ramp is concerned.

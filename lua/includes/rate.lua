@@ -64,6 +64,9 @@ local function loadRate(bucket, limit)
   if full and bucket.at - wasFullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
     bucket.over = 0
   end
+  if emptyOf(bucket) > bucket.over then
+    bucket.over = 0
+  end
   local same = unit == limit.unit and burst == limit.burst and storedVersion == version
   bucket.described = same and stored[9] and stored[10] and stored[11] and stored[8] and storedRate == bucket.rate
   -- A clock that was put right, other limits.
@@ -80,7 +83,7 @@ local function commitRate(bucket, cost, start)
   local pushed = max(0, worth(bucket.at, bucket.at + ahead, emptyOf(bucket)) * bucket.rate - bucket.debt)
   bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
-  if ahead > RECALL_US then
+  if ahead > RECALL_US and cost <= bucket.limit.burst then
     bucket.promised = bucket.promised + pushed + units
   end
   if ahead > 0 then

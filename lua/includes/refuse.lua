@@ -20,8 +20,6 @@ local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
 local canReserve, allCanReserve, refuse
 -- Lua allows 200 locals in one function: what only this part needs stays in its block.
 do
-  local MAX_PAUSE_SLOTTED_US = 60000000
-
   -- Whether grants from this bucket are made ahead at all.
   function canReserve(bucket)
     if bucket.kind == RATE then
@@ -42,7 +40,10 @@ do
 
   -- How far ahead a slot may lie; 0: none is given.
   local function slotBound(first, last, bucket, reason)
-    if bucket.attribute > 0 or allGiveSlots then
+    -- A pause may be ended early: what it put into a line would stand there still.
+    if reason == PAUSED then
+      return 0
+    elseif bucket.attribute > 0 or allGiveSlots then
       return maxSlot
     elseif bucket.kind == RATE and allCanReserve(first, last) then
       return reason == LINE and maxSlot or 0
@@ -91,7 +92,7 @@ do
   end
 
   local function countRefusal(bucket)
-    if bucket.kind == RATE and overLimit(bucket) then
+    if bucket.kind == RATE and emptyOf(bucket) <= now and overLimit(bucket) then
       bucket.refused = bucket.refused + 1
       register(bucket)
     elseif bucket.exists then
@@ -129,8 +130,8 @@ do
       if keepsPlace and reason == REASONS[SHARE] then
         keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
       end
-      local most = isWhole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
-      local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
+      local most = slotBound(first, last, bucket, reason)
+      local takesSlot = not keepsPlace and most > 0
       if takesSlot or reason == LINE then
         wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
       end

@@ -7,12 +7,14 @@
 --- @include "numbers"
 --- @include "clock"
 --- @include "gcra"
+--- @include "ramp"
+--- @include "debt"
 --- @include "line"
 --- @include "fields"
 local stateShare, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
 -- Lua allows 200 locals in one function: what only this part needs stays in its block.
 do
-  local WHOLE, SECOND_US, ACTIVE_US, OWED_US = 65536, 1000000, 1000000, 1000000
+  local WHOLE, SECOND_US, ACTIVE_US, OWED_US, PAUSE_KEPT_US = 65536, 1000000, 1000000, 1000000, 60000000
   local LEAST_LEFT = WHOLE / 4
   local groups = {}
 
@@ -86,7 +88,7 @@ do
       bucket.line, bucket.closed = movedBy(bucket.line, step), movedBy(bucket.closed, step)
       bucket.at = now
     elseif now > bucket.at then
-      local elapsed = now - bucket.at
+      local elapsed = worth(bucket.at, now, bucket.closed)
       bucket.debt = elapsed >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsed * bucket.share
       bucket.at = now
     end
@@ -110,16 +112,23 @@ do
   end
 
   -- From the bucket's own time until its share allows the cost. Whether there is to spare is told besides.
-  function shareWait(bucket, cost, pausedFor)
+  function shareWait(bucket, cost)
     lookAtShare(bucket)
     -- What was to spare is owed for a second of its share at most.
-    bucket.owed = min(bucket.debt, shareCapacity(bucket, cost) + bucket.view * OWED_US)
-    if pausedFor == 0 and hasSpare(bucket, cost) then
+    local units, capacity, closed = shareUnits(bucket, cost), shareCapacity(bucket, cost), bucket.closed
+    local room = max(capacity, 2 * units)
+    bucket.owed = min(bucket.debt, capacity + bucket.view * OWED_US)
+    -- A pause of its own that is over has left it empty, and in a ramp.
+    local least = 0
+    if closed > 0 and closed <= bucket.at then
+      least = max(0, room - worth(closed, bucket.at, closed) * bucket.view)
+      bucket.owed = max(bucket.owed, least)
+    end
+    if emptyOf(bucket) <= now and least == 0 and hasSpare(bucket, cost) then
       return 0, true
     end
-    local units = shareUnits(bucket, cost)
-    local over = bucket.owed + units - max(shareCapacity(bucket, cost), 2 * units)
-    return over <= 0 and 0 or ceil(over / bucket.view), false
+    local over = bucket.owed + units - room
+    return over <= 0 and 0 or whenWorth(ceil(over / bucket.view), bucket.at, closed) - bucket.at, false
   end
 
   function activate(bucket)
@@ -165,7 +174,8 @@ do
       setOrDelete(key, 'line', bucket.line, bucket.hadLine)
       setOrDelete(key, 'refused', bucket.refused, false)
       setOrDelete(key, 'closed', bucket.closed, false)
-      local rest = max(bucket.at + ceil(bucket.debt / bucket.share), bucket.closed) + LINE_GRACE_US
+      local kept = bucket.closed == 0 and 0 or bucket.closed + PAUSE_KEPT_US
+      local rest = max(bucket.at + ceil(bucket.debt / bucket.share), kept) + LINE_GRACE_US
       expireAfterMs(key, ceil((rest - now) / 1000))
     else
       saveRefusals(bucket)

@@ -130,7 +130,12 @@ local function saveSlots(bucket)
     end
   end
   for index = 1, #bucket.lapsed do
-    redis.call('ZREM', bucket.leases, bucket.lapsed[index])
+    local _, _, holder = parseLease(bucket.lapsed[index])
+    local own = bucket.byHolder[holder]
+    -- One that had lapsed may have been taken in again.
+    if not own or own.member ~= bucket.lapsed[index] then
+      redis.call('ZREM', bucket.leases, bucket.lapsed[index])
+    end
   end
   -- Whoever waits has a place for this long at the most.
   local rest = max(bucket.at + WAITING_US, bucket.closed)

@@ -6,7 +6,7 @@ import { canReserve, refuse, wakeAll } from './refusing.ts';
 import type { Leg } from './request.ts';
 import { chargeShare } from './share.ts';
 import type { Buckets } from './states.ts';
-import type { Receipt, ReceiptLeg, RefusalReason, Terms, Verdict, Wake } from './verdict.ts';
+import type { Receipt, ReceiptLeg, Terms, Verdict, Wake } from './verdict.ts';
 import {
   type Asker,
   effectiveOf,
@@ -34,6 +34,8 @@ export function acquire(
   wakeUp: Wake,
 ): Verdict {
   const views = viewsOf(buckets, legs, { ...asker, priority: terms.priority }, at);
+  const paused = longest(views, (view) => view.pausedUs);
+  if (views[paused]!.pausedUs > 0) return refuse(buckets, views, paused, 'paused', asker, terms, at, wakeUp);
   const line = longest(views, (view) => lineAheadUs(view, terms, at));
   if (lineAheadUs(views[line]!, terms, at) > 0) {
     return refuse(buckets, views, line, 'line', asker, terms, at, wakeUp);
@@ -43,8 +45,7 @@ export function acquire(
   const startUs = at.nowUs + waitUs;
   if (waitUs > 0 && (waitUs > terms.maxWaitUs || !mayReserve(views, binding, startUs, terms, at))) {
     const refusing = ownLine(views, binding, terms, at);
-    const reason = refusing === binding ? reasonOf(views[binding]!) : 'share';
-    return refuse(buckets, views, refusing, reason, asker, terms, at, wakeUp);
+    return refuse(buckets, views, refusing, views[refusing]!.leg.kind, asker, terms, at, wakeUp);
   }
   if (!views.every((view) => isWithinHorizon(view, startUs))) {
     return refuse(buckets, views, binding, 'horizon', asker, terms, at, wakeUp);
@@ -74,14 +75,9 @@ function longest(views: readonly View[], timeUs: (view: View) => number): number
 
 /** The one that makes it wait. A queue for slots is joined only when nothing else is in the way. */
 function bindingOf(views: readonly View[]): number {
-  const others = longest(views, (view) => (view.leg.kind === 'concurrency' ? view.pausedUs : view.waitUs));
-  const { leg, waitUs, pausedUs } = views[others]!;
-  if ((leg.kind === 'concurrency' ? pausedUs : waitUs) > 0) return others;
-  return longest(views, (view) => view.waitUs);
-}
-
-function reasonOf({ leg, pausedUs }: View): RefusalReason {
-  return pausedUs > 0 ? 'paused' : leg.kind;
+  const ownUs = (view: View) => (view.leg.kind === 'concurrency' ? 0 : view.waitUs);
+  const others = longest(views, ownUs);
+  return ownUs(views[others]!) > 0 ? others : longest(views, (view) => view.waitUs);
 }
 
 /**
@@ -114,7 +110,7 @@ function mayReserve(
 function ownLine(views: View[], binding: number, terms: Terms, at: Moment): number {
   const whole = views[binding]!;
   const share = views[binding + 1];
-  if (share?.leg.kind !== 'share' || whole.pausedUs > 0) return binding;
+  if (share?.leg.kind !== 'share') return binding;
   if (terms.maxSlotUs === 0 || !views.every((view) => canReserve(view, terms, at))) return binding;
   views[binding + 1] = { ...(share as ShareView), waitUs: whole.waitUs };
   return binding + 1;

@@ -1,8 +1,8 @@
 /** What is known of a job that is put aside. Times in whole microseconds of the store's clock. */
 export interface Deferral {
-  /** How often it was put aside. */
+  /** How often it was put aside; without those that are excused. */
   readonly count: number;
-  /** When it first was. */
+  /** When it first was; later by as much as was excused since. */
   readonly firstUs: number;
   /** How long ago that is. */
   readonly ageUs: number;
@@ -19,6 +19,8 @@ export interface NewDeferral {
   readonly fresh: boolean;
   /** What was forgotten when it started, if that start does not count. */
   readonly before?: Pick<Deferral, 'count' | 'firstUs'> | undefined;
+  /** It is not the job's doing, but a pause's: it is not counted, nor is the time until its slot. */
+  readonly excused?: boolean;
 }
 
 /** A job that is put aside, as it is found again. */

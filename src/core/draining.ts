@@ -1,7 +1,7 @@
 import { type AdaptiveState, begun, risen } from './adaptive.ts';
-import { ADAPTIVE_KEPT_US, type Bucket, debtAt, emptyUsOf, penalised, repace } from './gcra.ts';
+import { ADAPTIVE_KEPT_US, type Bucket, debtAt, emptyUsOf, less, penalised, repace } from './gcra.ts';
 import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from './moment.ts';
-import { isRamping, RAMP_US } from './ramp.ts';
+import { isRamping, RAMP_US, worthUs } from './ramp.ts';
 import { MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 
 /** What time, pauses and changes of the limits make of a bucket. lua/includes/drain.lua is the same in Lua. */
@@ -23,7 +23,10 @@ export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
   const rate = rateAt(bucket, limit, nowUs);
   if (bucket.version !== at.version || bucket.periodUs !== limit.periodUs) {
     changeOver(bucket, limit, emptyUs, at);
-    bucket.rate = rate;
+  }
+  if (bucket.penaltyUs > bucket.atUs && bucket.penaltyUs < nowUs) {
+    advance(bucket, limit, emptyUs, bucket.penaltyUs);
+    repace(bucket, rate);
   }
   advance(bucket, limit, emptyUs, nowUs);
   if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
@@ -41,19 +44,25 @@ export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
 function changeOver(bucket: Bucket, limit: RateLimit, emptyUs: number, at: Moment): void {
   const changedUs = at.changedUs === 0 ? at.nowUs : Math.min(at.changedUs, at.nowUs);
   advance(bucket, limit, emptyUs, changedUs);
-  if (bucket.lastUs > bucket.atUs + RECALL_US && bucket.promised > 0) {
-    const usable = bucket.burst * bucket.periodUs + bucket.rate * RECALL_US;
-    bucket.debt = Math.min(bucket.debt, Math.max(usable, bucket.debt - bucket.promised));
+  const laterUs = bucket.lastUs - bucket.atUs - RECALL_US;
+  if (laterUs > 0 && bucket.promised > 0) {
+    const burst = bucket.burst * bucket.periodUs;
+    // No more than that was granted for so long.
+    const recalled = Math.min(bucket.promised, burst + bucket.rate * laterUs);
+    const usable = burst + bucket.rate * RECALL_US;
+    bucket.debt = Math.min(bucket.debt, Math.max(usable, bucket.debt - recalled));
     bucket.lastUs = bucket.atUs + RECALL_US;
   }
   bucket.promised = 0;
   if (bucket.lineUs > bucket.atUs) {
-    // The same work, at the new pace.
+    // The same work, at the new pace; a pause takes as long as it did.
+    const fromUs = Math.min(bucket.lineUs, Math.max(bucket.atUs, emptyUs));
     const pace = (bucket.rate * limit.periodUs) / (limit.rate * bucket.periodUs);
-    bucket.lineUs = bucket.atUs + Math.min(MAX_AHEAD_US, Math.ceil((bucket.lineUs - bucket.atUs) * pace));
+    bucket.lineUs = fromUs + Math.min(MAX_AHEAD_US, Math.ceil((bucket.lineUs - fromUs) * pace));
   }
   if (bucket.periodUs !== limit.periodUs) bucket.debt = convert(bucket.debt, bucket.periodUs, limit.periodUs);
   bucket.periodUs = limit.periodUs;
+  bucket.rate = rateAt(bucket, limit, bucket.atUs);
 }
 
 /**
@@ -81,6 +90,7 @@ function stepped(bucket: Bucket, nowUs: number): Bucket {
 
 function advance(bucket: Bucket, limit: RateLimit, emptyUs: number, us: number): void {
   if (us < bucket.atUs) return;
+  bucket.promised = less(bucket, bucket.promised, worthUs(bucket.atUs, us, emptyUs));
   bucket.debt = debtAt(bucket, limit, us, emptyUs);
   bucket.atUs = us;
 }
@@ -93,7 +103,7 @@ function adapted(bucket: Bucket, limit: RateLimit, nowUs: number): AdaptiveState
 }
 
 /** What the bucket drains at: what an adaptive limit has come to, or the limit's rate; in a penalty a share of it. */
-function rateAt({ adaptive, penaltyUs }: Bucket, limit: RateLimit, us: number): number {
+export function rateAt({ adaptive, penaltyUs }: Bucket, limit: RateLimit, us: number): number {
   const rate = adaptive === null ? limit.rate : adaptive.value;
   return penaltyUs > us ? penalised(limit, rate) : rate;
 }

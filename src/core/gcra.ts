@@ -23,13 +23,13 @@ export interface Bucket {
   refused: number;
   /** The latest start that was promised ahead; 0: none was. */
   lastUs: number;
-  /** Units of grants that were promised more than {@link RECALL_US} ahead since none was last: the most that a recall undoes. */
+  /** Of `debt`, units of grants that were promised more than {@link RECALL_US} ahead: the most that a recall undoes. */
   promised: number;
   /** Until when this bucket is paused; it is empty then. 0: it never was. */
   closedUs: number;
   /** The end of the pause whose ramp `debt` reckons with; 0: it is in none. */
   rampUs: number;
-  /** Since when its requests are refused without a pause; 0: they are not. Only with a penalty. */
+  /** Since when it has been over its limit, without a break and without a pause; 0: it is not. Only with a penalty. */
   overUs: number;
   /** Until when it runs at a share of its rate; 0: it does not. Only with a penalty. */
   penaltyUs: number;
@@ -94,7 +94,7 @@ export function debtAt(bucket: Bucket, limit: RateLimit, us: number, emptyUs: nu
 }
 
 // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
-function less({ rate }: Bucket, debt: number, elapsedUs: number): number {
+export function less({ rate }: Bucket, debt: number, elapsedUs: number): number {
   if (elapsedUs <= 0) return debt;
   return elapsedUs >= ceilDiv(debt, rate) ? 0 : debt - elapsedUs * rate;
 }
@@ -106,8 +106,9 @@ function less({ rate }: Bucket, debt: number, elapsedUs: number): number {
 export function repace(bucket: Bucket, rate: number): void {
   // At a slower one it takes longer as it is: on the safe side.
   if (rate > bucket.rate && bucket.lastUs > bucket.atUs) {
-    const debt = bucket.debt + (rate - bucket.rate) * (bucket.lastUs - bucket.atUs);
-    bucket.debt = Math.min(MAX_DEBT_UNITS, debt);
+    // Nothing is promised beyond what is owed: the last may have been given back.
+    const aheadUs = Math.min(bucket.lastUs - bucket.atUs, Math.floor(bucket.debt / bucket.rate));
+    bucket.debt = Math.min(MAX_DEBT_UNITS, bucket.debt + (rate - bucket.rate) * aheadUs);
   }
   bucket.rate = rate;
 }
@@ -165,7 +166,8 @@ export function commit(
   const pushedUnits = Math.max(0, worth * bucket.rate - bucket.debt);
   bucket.debt += pushedUnits + costUnits(limit, cost);
   bucket.granted += cost;
-  if (aheadUs > RECALL_US) bucket.promised += pushedUnits + costUnits(limit, cost);
+  // A cost above the burst stays owed for long after its start: what is behind it must not be taken for it.
+  if (aheadUs > RECALL_US && cost <= limit.burst) bucket.promised += pushedUnits + costUnits(limit, cost);
   if (aheadUs > 0) bucket.lastUs = Math.max(bucket.lastUs, bucket.atUs + aheadUs);
   if (bucket.adaptive !== null) bucket.adaptive = used(bucket.adaptive, cost);
   return pushedUnits;

@@ -1,4 +1,5 @@
 import { type AdaptiveReport, held, observed } from './adaptive.ts';
+import { rateAt } from './draining.ts';
 import { type Bucket, refund, repace, settle as settleRate } from './gcra.ts';
 import {
   heldOf,
@@ -173,7 +174,7 @@ export function report(
     state.adaptive = observed(state.adaptive!, leg.limit.adaptive!, calls, at.nowUs);
     if (leg.kind === 'rate') {
       const bucket = state as Bucket;
-      repace(bucket, Math.min(bucket.rate, state.adaptive.value));
+      repace(bucket, Math.min(bucket.rate, rateAt(bucket, leg.limit, at.nowUs)));
     } else {
       state.adaptive = held(state.adaptive, heldOf(state as LeaseState));
       wakeAll(view as LeaseView, wakeUp);

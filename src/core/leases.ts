@@ -111,8 +111,9 @@ export function leaseWaitUs(
     }
   }
   const needed = taken + askedOf(cost, state, limit);
-  if (needed <= slots) return 0;
   const whole = wholeSlots(state, limit);
+  // A ramp keeps nobody from what it holds.
+  if (needed <= (own !== undefined && cost <= own.cost ? whole : slots)) return 0;
   const ramps = isRamping(state.atUs, emptyUs) && needed <= whole;
   const rampUs = ramps ? whenSlots(needed, whole, emptyUs) : Number.POSITIVE_INFINITY;
   const firstUs = Math.min(rampUs, ...state.leases.map(({ untilUs }) => untilUs)) - state.atUs;

@@ -18,9 +18,6 @@ export interface Moment {
  */
 export const RECALL_US = 1_000_000;
 
-/** A pause that ends later than this gives no slots: what it would put into a line would stand there when it is ended early. */
-export const MAX_PAUSE_SLOTTED_US = 60_000_000;
-
 /** No time reaches further ahead than this (ten years), so that it stays an exact number. */
 export const MAX_AHEAD_US = 315_360_000_000_000;
 

@@ -1,8 +1,9 @@
 import { type Bucket, costUnits } from './gcra.ts';
 import type { Moment } from './moment.ts';
 import type { Leg } from './request.ts';
+import { owedByPause } from './share.ts';
 import type { Buckets } from './states.ts';
-import { save, type View, viewsOf } from './views.ts';
+import { type ShareView, save, type View, viewsOf } from './views.ts';
 
 /**
  * Pauses of single keys: a time in the state of each bucket. What it makes of a bucket is for those that look at it (gcra.ts,
@@ -13,11 +14,12 @@ import { save, type View, viewsOf } from './views.ts';
 export function pauseUntil(buckets: Buckets, legs: readonly Leg[], untilUs: number, at: Moment): void {
   for (const view of viewsAlone(buckets, legs, at)) {
     view.state.closedUs = Math.max(view.state.closedUs, untilUs);
+    if (view.leg.kind === 'rate') (view.state as Bucket).overUs = 0;
     save(buckets, view);
   }
 }
 
-/** Opens the buckets again. Those of rates are empty now. */
+/** Opens the buckets again. Those of rates, and shares of them, are empty now. */
 export function resume(buckets: Buckets, legs: readonly Leg[], at: Moment): void {
   for (const view of viewsAlone(buckets, legs, at)) {
     const { state, leg } = view;
@@ -26,6 +28,9 @@ export function resume(buckets: Buckets, legs: readonly Leg[], at: Moment): void
     if (leg.kind === 'rate') {
       const bucket = state as Bucket;
       bucket.debt = Math.max(bucket.debt, costUnits(leg.limit, leg.limit.burst));
+    } else if (leg.kind === 'share') {
+      const { state, whole } = view as ShareView;
+      state.debt = Math.max(state.debt, owedByPause(state, leg.limit, whole.state, leg.cost));
     }
     save(buckets, view);
   }

@@ -33,8 +33,10 @@ export function whenWorth(us: number, fromUs: number, endUs: number): number {
 }
 
 /** How many of `slots` there are. */
-export const slotsInRamp = (slots: number, us: number, endUs: number): number =>
-  isRamping(us, endUs) ? Math.max(1, Math.floor((slots * Math.max(0, us - endUs)) / RAMP_US)) : slots;
+export function slotsInRamp(slots: number, us: number, endUs: number): number {
+  if (!isRamping(us, endUs)) return slots;
+  return us < endUs ? 0 : Math.max(1, Math.floor((slots * (us - endUs)) / RAMP_US));
+}
 
 /** The first microsecond at which there are `needed` of `slots`, as far as the ramp is concerned. */
 export const whenSlots = (needed: number, slots: number, endUs: number): number =>

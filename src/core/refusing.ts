@@ -1,7 +1,7 @@
 import { penalised, repace } from './gcra.ts';
 import { leaveQueue, queueUp, wake } from './leases.ts';
 import { lineAfter } from './line.ts';
-import { MAX_PAUSE_SLOTTED_US, type Moment } from './moment.ts';
+import type { Moment } from './moment.ts';
 import { whenWorth } from './ramp.ts';
 import { activate } from './share.ts';
 import { type Buckets, stateName } from './states.ts';
@@ -53,9 +53,8 @@ export function refuse(
   if (leg.kind === 'share' && reason === 'share') {
     activate((view as ShareView).group, leg.key, leg.weight, view.state.atUs);
   }
-  const mostSlotUs = isWhole && terms.slots === 'keyed' ? 0 : slotBoundUs(views, view, reason, terms, at);
-  const isLong = view.pausedUs > MAX_PAUSE_SLOTTED_US;
-  const takesSlot = !keepsPlace && mostSlotUs > 0 && !isLong;
+  const mostSlotUs = slotBoundUs(views, view, reason, terms, at);
+  const takesSlot = !keepsPlace && mostSlotUs > 0;
   // A returning request does not mind the line while there is room, but a new slot is at its end.
   const waitUs = takesSlot || reason === 'line' ? Math.max(longestWaitUs, lineUs) : longestWaitUs;
   if (takesSlot && waitUs <= mostSlotUs) {
@@ -85,6 +84,8 @@ function slotBoundUs(
   terms: Terms,
   at: Moment,
 ): number {
+  // A pause may be ended early: what it put into a line would stand there still.
+  if (reason === 'paused') return 0;
   if (leg.by !== null || terms.slots === 'all') return terms.maxSlotUs;
   // All requests meet this limit. One that could reserve there waits for that; one that could not has a near slot instead.
   const couldReserve = leg.kind === 'rate' && views.every((view) => canReserve(view, terms, at));
@@ -129,7 +130,7 @@ function countRefusal(buckets: Buckets, view: View, at: Moment): void {
   // A place in the queue may just have been given up.
   const stored =
     leg.kind === 'concurrency' ? (buckets.get(stateName(leg)) as typeof view.stored) : view.stored;
-  if (leg.kind === 'rate' && overLimit(view as RateView, at)) {
+  if (leg.kind === 'rate' && view.pausedUs === 0 && overLimit(view as RateView, at)) {
     state.refused += 1;
     save(buckets, view);
     return;

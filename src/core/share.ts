@@ -1,5 +1,6 @@
 import { type Bucket, ceilDiv, costUnits } from './gcra.ts';
 import { MAX_CLOCK_STEP_US, movedBy } from './moment.ts';
+import { whenWorth, worthUs } from './ramp.ts';
 import { MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
 
 /**
@@ -38,6 +39,8 @@ const SECOND_US = 1_000_000;
 const OWED_US = 1_000_000;
 /** A value counts as active for this long after it was last seen to use its share. */
 const ACTIVE_US = 1_000_000;
+/** For so long after its end a pause is remembered that left a share empty. */
+const PAUSE_KEPT_US = 60_000_000;
 // However much the light users had of late, this much is left to share: they may stop.
 const LEAST_LEFT = WHOLE / 4;
 
@@ -93,7 +96,7 @@ export function sharedAt(stored: ShareState, share: number, nowUs: number): Shar
     state.closedUs = movedBy(state.closedUs, stepUs);
     state.atUs = nowUs;
   } else if (nowUs > state.atUs) {
-    const elapsedUs = nowUs - state.atUs;
+    const elapsedUs = worthUs(state.atUs, nowUs, state.closedUs);
     state.debt = elapsedUs >= ceilDiv(state.debt, stored.share) ? 0 : state.debt - elapsedUs * stored.share;
     state.atUs = nowUs;
   }
@@ -109,6 +112,13 @@ function capacity(state: ShareState, limit: RateLimit, whole: Bucket, cost: numb
   return shareUnits(limit, whole, Math.max(cost, Math.floor((limit.burst * state.share) / WHOLE)));
 }
 
+/** What it owes at the least after a pause of its own, which has left it empty, and in a ramp; 0: there was none, or long ago. */
+export function owedByPause(state: ShareState, limit: RateLimit, whole: Bucket, cost: number): number {
+  const { atUs, closedUs, share } = state;
+  if (closedUs === 0 || closedUs > atUs) return 0;
+  return Math.max(0, roomUnits(state, limit, whole, cost) - worthUs(closedUs, atUs, closedUs) * share);
+}
+
 /**
  * What was to spare is owed for a second of its share at most, as that is now: whoever asks most often is not to have all of
  * it, nor to stand back for long for what nobody else wanted.
@@ -121,13 +131,18 @@ export const hasSpare = (limit: RateLimit, whole: Bucket, cost: number): boolean
   whole.debt + costUnits(limit, Math.ceil(limit.burst / 2) + cost) <= limit.burst * limit.periodUs;
 
 /**
- * Microseconds from the bucket's own time until its share allows `cost` tokens. A share has room for two of them: else one that
- * comes late from its slot would find its bucket full, and the time for which it was so lost.
+ * How much a value may owe after a grant. There is room for two of them: else one that comes late from its slot would find its
+ * bucket full, and the time for which it was so lost.
  */
+function roomUnits(state: ShareState, limit: RateLimit, whole: Bucket, cost: number): number {
+  return Math.max(capacity(state, limit, whole, cost), 2 * shareUnits(limit, whole, cost));
+}
+
+/** Microseconds from the bucket's own time until its share allows `cost` tokens. */
 export function shareWaitUs(state: ShareState, limit: RateLimit, whole: Bucket, cost: number): number {
-  const units = shareUnits(limit, whole, cost);
-  const over = state.debt + units - Math.max(capacity(state, limit, whole, cost), 2 * units);
-  return over <= 0 ? 0 : ceilDiv(over, state.share);
+  const over = state.debt + shareUnits(limit, whole, cost) - roomUnits(state, limit, whole, cost);
+  if (over <= 0) return 0;
+  return whenWorth(ceilDiv(over, state.share), state.atUs, state.closedUs) - state.atUs;
 }
 
 /**
@@ -175,4 +190,10 @@ export function activate(group: ShareGroup, key: string, weight: number, nowUs: 
 }
 
 export const shareFullUs = (state: ShareState): number => state.atUs + ceilDiv(state.debt, state.share);
+
+/** From when a value's bucket says nothing more than none does: it is full, and a pause of its own is long over. */
+export function shareRestUs(state: ShareState): number {
+  return Math.max(shareFullUs(state), state.closedUs === 0 ? 0 : state.closedUs + PAUSE_KEPT_US);
+}
+
 export const groupOverUs = (group: ShareGroup): number => (group.second + 2) * SECOND_US;

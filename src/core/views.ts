@@ -31,11 +31,13 @@ import {
   groupOverUs,
   hasSpare,
   mostOwed,
+  owedByPause,
   type ShareGroup,
   type ShareState,
   sharedAt,
   shareFullUs,
   shareIn,
+  shareRestUs,
   shareUnits,
   shareWaitUs,
 } from './share.ts';
@@ -124,6 +126,8 @@ function viewRate(buckets: Buckets, leg: RateLeg, { priority }: Asker, at: Momen
   // Full for half a token's time: it is not over its limit.
   const relievedUs = Math.min(LINE_GRACE_US, ceilDiv(limit.periodUs, 2 * state.rate));
   if (full && state.atUs - fullUs >= relievedUs) state.overUs = 0;
+  // Nor is one that was paused since.
+  if (emptyUs > state.overUs) state.overUs = 0;
   const wait = rateWaitUs(state, limit, leg.cost, priority, emptyUs);
   const waitUs = wait === 0 ? 0 : state.atUs - at.nowUs + wait;
   return { leg, stored, state, waitUs, pausedUs: pausedUs(state, at), emptyUs, lineUs: state.lineUs };
@@ -170,10 +174,11 @@ function viewShare(buckets: Buckets, leg: ShareLeg, whole: RateView, at: Moment)
   const before = stored ?? blankShare(nowUs);
   const share = eased(shareIn(group, key, weight, nowUs), limit, whole.state);
   const state = sharedAt(before, share, nowUs);
-  state.debt = Math.min(state.debt, mostOwed(state, limit, whole.state, cost));
   state.lineUs = openLine(state.lineUs, state.atUs, state.debt === 0, shareFullUs(before));
+  const leastOwed = owedByPause(state, limit, whole.state, cost);
+  state.debt = Math.max(leastOwed, Math.min(state.debt, mostOwed(state, limit, whole.state, cost)));
   const paused = pausedUs(state, at);
-  const spare = paused === 0 && hasSpare(limit, whole.state, cost);
+  const spare = paused === 0 && leastOwed === 0 && hasSpare(limit, whole.state, cost);
   const wait = spare ? 0 : shareWaitUs(state, limit, whole.state, cost);
   const waitUs = Math.max(paused, wait === 0 ? 0 : state.atUs - nowUs + wait);
   // Work that is to spare is nobody's: it need not wait in a line either.
@@ -206,7 +211,8 @@ export function intervalUs(view: RateView | WindowView | ShareView): number {
 /** Whole tokens that could be taken now, and what may be taken of it at the most. */
 export function remainingOf(view: View): number {
   const { leg, state, pausedUs, emptyUs } = view;
-  if (leg.kind === 'rate') return pausedUs > 0 ? 0 : remainingTokens(state as Bucket, leg.limit);
+  if (pausedUs > 0) return 0;
+  if (leg.kind === 'rate') return remainingTokens(state as Bucket, leg.limit);
   if (leg.kind === 'window') return Math.max(0, leg.limit.max - usedOf(state as WindowState, leg.limit));
   if (leg.kind === 'concurrency') {
     return Math.max(0, slotsOf(state as LeaseState, leg.limit, emptyUs) - heldOf(state as LeaseState));
@@ -249,8 +255,7 @@ export function restUs(leg: Pick<Leg, 'kind' | 'limit'>, state: State): number {
     const keptUs = leases.adaptive === null ? 0 : leases.atUs + ADAPTIVE_KEPT_US;
     return Math.max(leasesEmptyUs(leases), leases.closedUs, keptUs) + LINE_GRACE_US;
   }
-  const share = state as ShareState;
-  return Math.max(shareFullUs(share), share.closedUs) + LINE_GRACE_US;
+  return shareRestUs(state as ShareState) + LINE_GRACE_US;
 }
 
 const groupRestUs = (group: ShareGroup): number => groupOverUs(group) + LINE_GRACE_US;

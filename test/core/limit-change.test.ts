@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { acquire } from '../../src/core/decide.ts';
 import type { Bucket } from '../../src/core/gcra.ts';
-import type { LimitOptions } from '../../src/core/limit.ts';
+import type { LimitOptions, LimitsOptions } from '../../src/core/limit.ts';
 import { perMinute, perSecond } from '../../src/core/rate-limit.ts';
 import { legsOf } from '../../src/core/request.ts';
 import type { Buckets } from '../../src/core/states.ts';
@@ -93,5 +93,44 @@ describe('what was promised more than a second ahead of a change', () => {
     expect(office.views(15 * S)[0]!.waitUs).toBe(40 * S);
     expect(office.copy().ask(55 * S - 1).granted).toBe(false);
     expect(office.copy().ask(55 * S).granted).toBe(true);
+  });
+
+  it.each([
+    ['a change', (office: Office, limits: LimitsOptions) => office.change(limits, 3.5 * S)],
+    [
+      'a pause that is ended at once',
+      (office: Office) => {
+        office.pause(3.5 * S - 1, 60 * S);
+        office.resume(3.5 * S);
+      },
+    ],
+  ])('leaves a cost above the burst owed that has started before %s', (_, happens) => {
+    const limits = { calls: perSecond(100, { burst: 100, oversize: 'debt' as const }) };
+    const office = new Office(limits);
+    const starts = [100, 100, 5_000, 5_000, 5_000].map(
+      (cost) => office.ask(0, { ...WAITING, cost }).waitUs / S,
+    );
+    expect(starts).toEqual([0, 1, 2, 52, 102]);
+    happens(office, limits);
+    // Of the 5,000 at 2 s, 4,850 are owed. Not less: those at 52 s and 102 s start no more, and yet may be owed still.
+    expect(office.views(3.5 * S)[0]!.waitUs).toBeGreaterThanOrEqual(48.5 * S);
+    expect(office.ask(51 * S, { cost: 100 }).granted).toBe(false);
+  });
+
+  it('leaves what was settled on top owed', () => {
+    const office = new Office(at(100));
+    const receipts = [];
+    // A steady queue: something is always promised more than a second ahead.
+    for (let us = 0; us < 20 * S; us += 0.01 * S) {
+      const verdict = office.ask(us, us === 0 ? WAITING : { ...WAITING, cost: 1 });
+      if (verdict.granted) receipts.push(verdict.receipt);
+      if (us === 0) for (let n = 0; n < 300; n++) office.ask(us, WAITING);
+    }
+    office.settle(20 * S, receipts[0]!, 5_001);
+    const before = office.views(20 * S)[0]!.waitUs;
+    expect(before).toBeGreaterThan(50 * S);
+    office.change({ ...at(100), other: perSecond(5) }, 20 * S);
+    expect(office.views(20 * S)[0]!.waitUs).toBeGreaterThan(50 * S);
+    expect(office.views(20 * S)[0]!.waitUs).toBeLessThan(before);
   });
 });

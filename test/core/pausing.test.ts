@@ -145,17 +145,20 @@ describe('pause and resume of a key', () => {
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 
-  test('resume wakes who waits for that key', async () => {
-    const { governor, clock } = governed(keyed);
-    await governor.pause(acme);
-    const { starts, done } = startsOf(clock, range(3), () => governor.wait(acme));
-    await clock.advance(30_000);
-    expect(starts).toEqual([]);
-    await governor.resume(acme);
-    await clock.advance(1_000);
-    await done;
-    expect(starts.every(({ atMs }) => atMs >= 30_100 && atMs <= 31_000)).toBe(true);
-  });
+  test.for([undefined, 50_000, 600_000])(
+    '(of %s ms) resume wakes all who wait for that key',
+    async (forMs) => {
+      const { governor, clock } = governed(keyed);
+      await governor.pause({ ...acme, ...(forMs !== undefined && { forMs }) });
+      const { starts, done } = startsOf(clock, range(3), () => governor.wait(acme));
+      await clock.advance(30_000);
+      expect(starts).toEqual([]);
+      await governor.resume(acme);
+      await clock.advance(1_000);
+      await done;
+      expect(starts.every(({ atMs }) => atMs >= 30_100 && atMs <= 31_000)).toBe(true);
+    },
+  );
 
   test('take no one else’s reservation away, in no process', async () => {
     const limits = { calls: perSecond(10, { burst: 1 }), shop: perSecond(100, { by: 'shop' }) };

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Bucket } from '../../src/core/gcra.ts';
 import { perSecond, type RateLimit } from '../../src/core/rate-limit.ts';
 import { S, ZERO_US } from './support/desk.ts';
 import { excess } from './support/ledger.ts';
@@ -93,5 +94,58 @@ describe('a penalty', () => {
       { numRuns },
     );
     expect(penalties).toBeGreaterThan(numRuns / 4);
+  });
+});
+
+describe('the end of a penalty', () => {
+  const limits = {
+    calls: perSecond(100, { burst: 10, penalty: { afterMs: 1_000, share: 0.5, forMs: 60_000 } }),
+  };
+  const stored = (office: Office) => office.stored({ kind: 'rate', bucket: 'calls' }) as Bucket;
+
+  /** Over its limit until it is punished; when that ends. */
+  function punished(office: Office): number {
+    for (let us = 0; us < 4 * S; us += 1_000) {
+      while (office.allows(us));
+      if (stored(office).penaltyUs > 0) return stored(office).penaltyUs - ZERO_US;
+    }
+    throw new Error('it is not punished');
+  }
+
+  it.each([false, true])(
+    'gives nobody the time that was promised in it (limits changed: %s)',
+    (isChanged) => {
+      const office = new Office(limits);
+      const us = punished(office) - 2_000;
+      let lastUs = 0;
+      const reserves = () => {
+        const { granted, waitUs } = office.ask(us, { cost: 10, maxWaitUs: 995_000 });
+        if (granted) lastUs = us + waitUs;
+        return granted;
+      };
+      while (reserves());
+      expect(lastUs).toBeGreaterThan(us + 500_000);
+      if (isChanged) office.change(limits, us + 1_000);
+      expect(office.atMost(lastUs, 1_000)).toBe(0);
+    },
+  );
+
+  it('is minded by who only asks: the rate is the whole from then on', () => {
+    const office = new Office(limits);
+    const endUs = punished(office);
+    for (let n = 0; n < 20; n++) office.force(endUs - S, { cost: 10 });
+    // Owed were 210 and what else there was; half a second's worth has drained at half the rate.
+    const { waitUs } = office.copy().ask(endUs, { cost: 1 });
+    expect(office.copy().ask(endUs + S, { cost: 1 }).waitUs).toBe(waitUs - S);
+    expect(office.copy().allows(endUs + waitUs, { cost: 1 })).toBe(true);
+    expect(office.copy().allows(endUs + waitUs - 1, { cost: 1 })).toBe(false);
+  });
+
+  it('costs no time for what was promised in it and given back', () => {
+    const office = new Office(limits);
+    const us = punished(office) - S;
+    const grants = Array.from({ length: 300 }, () => office.ask(us, { maxWaitUs: Number.MAX_SAFE_INTEGER }));
+    for (const verdict of grants.reverse()) if (verdict.granted) office.cancel(us, verdict.receipt);
+    expect(office.views(us + 2 * S)[0]!.waitUs).toBe(0);
   });
 });

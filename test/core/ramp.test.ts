@@ -46,7 +46,7 @@ describe('a ramp', () => {
   });
 
   it('gives slots one after the other, and tells when there are so many', () => {
-    expect(slotsInRamp(20, END_US - S, END_US)).toBe(1);
+    expect(slotsInRamp(20, END_US - 1, END_US)).toBe(0);
     expect(slotsInRamp(20, END_US, END_US)).toBe(1);
     expect(slotsInRamp(20, END_US + RAMP_US, END_US)).toBe(20);
     expect(slotsInRamp(20, 5, 0)).toBe(20);

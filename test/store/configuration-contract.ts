@@ -57,6 +57,24 @@ export function configurationContract(make: (options: StoreOptions) => Made): vo
     expect(await acquire(5)).toMatchObject({ granted: true });
   });
 
+  test('slower limits do not find buckets empty that have filled since a pause of long ago', async () => {
+    const { store, set, advanceUs } = await started({ limits: { calls: perSecond(10, { burst: 5 }) } });
+    await store.pause(undefined, SECOND);
+    advanceUs(3_600 * SECOND);
+    await set({ daily: { rate: 24, periodMs: 86_400_000, burst: 24 } });
+    const sights = await store.peek({ cost: 1, keys: undefined, holder: '' }, NORMAL);
+    expect(sights.map(({ sight }) => sight.remaining)).toEqual([5, 24]);
+  });
+
+  test('but those of a pause that was lately are empty', async () => {
+    const { store, set, advanceUs } = await started({ limits: { calls: perSecond(10, { burst: 5 }) } });
+    await store.pause(undefined, SECOND);
+    advanceUs(SECOND);
+    await set({ daily: { rate: 24, periodMs: 86_400_000, burst: 24 } });
+    const sights = await store.peek({ cost: 1, keys: undefined, holder: '' }, NORMAL);
+    expect(sights.map(({ sight }) => sight.remaining)).toEqual([0, 0]);
+  });
+
   test('a second change stands beside the first; the same again is none', async () => {
     const { store, set } = await started();
     await set({ calls: perSecond(7, { burst: 7 }) });

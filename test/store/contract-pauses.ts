@@ -74,6 +74,51 @@ export function pausesContract(make: Make): void {
     });
   });
 
+  test('gives no slots, since it may be ended early, and is the reason whatever else stands in the way', async () => {
+    const { store, granted, ask, advanceUs } = await started(make, { limits: { shop: limits.shop } });
+    const deferred = { ...acme, terms: { maxSlotUs: Number.POSITIVE_INFINITY } };
+    await granted({ ...acme, cost: 5 });
+    expect(await ask(deferred)).toMatchObject({ reason: 'rate', slotted: true });
+    expect(await ask(deferred)).toMatchObject({ reason: 'line', slotted: true });
+    await store.pause(acme.keys, 30 * SECOND);
+    for (let n = 0; n < 3; n++)
+      expect(await ask(deferred)).toMatchObject({ reason: 'paused', slotted: false });
+    await store.resume(acme.keys);
+    advanceUs(2 * SECOND);
+    for (let n = 0; n < 3; n++) expect(await ask(deferred)).toMatchObject({ granted: true });
+  });
+
+  test('shows nothing to be had to who looks', async () => {
+    const { store, sights } = await both();
+    await store.pause(undefined, 3 * SECOND);
+    expect((await sights(acme)).map(({ remaining }) => remaining)).toEqual([0, 0, 0, 0]);
+  });
+
+  test('of a key that shares a fair limit ends without a burst, and in a ramp', async () => {
+    const fair = { calls: perSecond(100, { burst: 40, by: 'shop', fair: true }) };
+    const { store, ask, advanceUs } = await started(make, { limits: fair });
+    const taken = async () => {
+      let count = 0;
+      while ((await ask(acme)).granted) count += 1;
+      return count;
+    };
+    await ask(acme);
+    await store.pause(acme.keys, 3 * SECOND);
+    advanceUs(3 * SECOND);
+    expect(await taken()).toBe(0);
+    const counts: number[] = [];
+    for (let n = 0; n < 16; n++) {
+      advanceUs(50 * MS);
+      counts.push(await taken());
+    }
+    // 100/s × 0.8 s × 0.8 / 2, and up to a quarter more, since nobody else has any of it.
+    const sum = counts.reduce((total, count) => total + count);
+    expect(sum).toBeGreaterThanOrEqual(30);
+    expect(sum).toBeLessThanOrEqual(45);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(6);
+    expect(counts[0]).toBeLessThanOrEqual(1);
+  });
+
   test('resuming what is not paused changes nothing', async () => {
     const { store, remaining, granted } = await both();
     await granted({ ...acme, cost: 2 });

@@ -35,6 +35,25 @@ export function deferralsContract(make: (options: StoreOptions) => Made): void {
       expect(await deferrals.find(Q, 'never', 0)).toBeUndefined();
     });
 
+    test('count for nothing if they are excused, nor does the time until their slot', async () => {
+      const { deferrals, note, advanceUs } = started();
+      expect(await note('a', { excused: true, delayMs: 4_000 })).toMatchObject({ count: 0, ageUs: 0 });
+      advanceUs(4 * SECOND);
+      const first = await note('a');
+      expect(first).toMatchObject({ count: 1, ageUs: 0 });
+      advanceUs(SECOND);
+      await note('a', { excused: true, delayMs: 4_000 });
+      advanceUs(5 * SECOND);
+      expect(await deferrals.find(Q, 'a', 0)).toEqual({
+        count: 1,
+        firstUs: first.firstUs + 4 * SECOND,
+        ageUs: 2 * SECOND,
+      });
+      // Ended early: not younger than new.
+      await note('b', { excused: true, delayMs: 4_000 });
+      expect(await deferrals.find(Q, 'b', 0)).toMatchObject({ count: 0, ageUs: 0 });
+    });
+
     test('are those of one queue, whatever their names are', async () => {
       const { deferrals, note } = started();
       await note('a');

@@ -54,7 +54,6 @@ async function use(store: RedisStore): Promise<void> {
     latencySumUs: 0,
   });
   await store.pause({ shop: 'a' }, 100 * MS);
-  await store.pause({ tenant: 'b' }, 100 * MS);
   await store.pause(undefined, 50 * MS);
 }
 

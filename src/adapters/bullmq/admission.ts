@@ -183,7 +183,7 @@ export class Admission<J extends Job> {
         }
         if (takesSlot || decision.slotted || awayMs !== undefined) {
           if (decision.slotted) this.feed.deferred();
-          return this.deferring.defer(asking, delayMs);
+          return this.deferring.defer(asking, delayMs, { excused: decision.reason === 'paused' });
         }
         takesSlot = true;
       }

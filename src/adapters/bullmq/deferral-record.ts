@@ -30,12 +30,18 @@ export class DeferralRecord<J extends Job> {
    * The job is put aside. To be called before BullMQ is told, as the job may be back soon, in another process. Never
    * rejects.
    *
-   * @param before - What `forget` gave, if the job has started and that does not count.
+   * @param options.before - What `forget` gave, if the job has started and that does not count.
+   * @param options.excused - It is a pause that puts it aside, which uses up none of what the job may be.
    */
-  async note(job: J, delayMs: number, before?: Deferral): Promise<void> {
+  async note(
+    job: J,
+    delayMs: number,
+    { before, excused = false }: { before?: Deferral | undefined; excused?: boolean } = {},
+  ): Promise<void> {
     const { id, attemptsMade: attempt } = job;
     try {
-      const deferral = { job: id!, delayMs: Math.ceil(delayMs), attempt, fresh: !hasReturned(job), before };
+      const fresh = !hasReturned(job);
+      const deferral = { job: id!, delayMs: Math.ceil(delayMs), attempt, fresh, before, excused };
       await this.deferrals.note(job.queueQualifiedName, deferral);
     } catch (error) {
       this.failed(error);

@@ -78,13 +78,17 @@ export class Deferring<J extends Job> {
     if (delayMs > this.#policy.roomMs(past)) {
       if ((await this.atLimit(aside.job, past, null, delayMs)) === 'drop') return;
     }
-    return this.defer(aside, delayMs, before);
+    return this.defer(aside, delayMs, { before });
   }
 
   /** Puts the job aside for a time. Always throws what tells BullMQ so. */
-  defer(aside: Aside<J>, delayMs: number, before?: Deferral): Promise<never> {
+  defer(
+    aside: Aside<J>,
+    delayMs: number,
+    noted: { before?: Deferral | undefined; excused?: boolean } = {},
+  ): Promise<never> {
     // Sent first, so that it is there before the job can be back; not waited for, since no token hangs on it.
-    void this.record.note(aside.job, delayMs, before);
+    void this.record.note(aside.job, delayMs, noted);
     return this.#move(aside, delayMs);
   }
 

@@ -30,12 +30,14 @@ export class MemoryDeferrals implements Deferrals {
     const entries = this.#queues.get(queue) ?? new Map<string, Entry>();
     this.#queues.set(queue, entries);
     this.#dropLost(entries, nowUs);
-    const { job, attempt, fresh, delayMs } = deferral;
+    const { job, attempt, fresh, delayMs, excused = false } = deferral;
     const stored = entries.get(job);
     const known = !fresh && stored?.attempt === attempt ? stored : undefined;
-    const { count, firstUs } = deferral.before ?? known ?? { count: 0, firstUs: nowUs };
-    entries.set(job, { count: count + 1, firstUs, attempt, slotUs: nowUs + delayMs * 1_000, delayMs });
-    return { count: count + 1, firstUs, ageUs: Math.max(0, nowUs - firstUs) };
+    const before = deferral.before ?? known ?? { count: 0, firstUs: nowUs };
+    const count = before.count + (excused ? 0 : 1);
+    const firstUs = before.firstUs + (excused ? delayMs * 1_000 : 0);
+    entries.set(job, { count, firstUs, attempt, slotUs: nowUs + delayMs * 1_000, delayMs });
+    return { count, firstUs, ageUs: Math.max(0, nowUs - firstUs) };
   }
 
   async find(queue: string, job: string, attempt: number): Promise<Deferral | undefined> {

@@ -1,6 +1,6 @@
 import type { AdaptiveReport } from '../../core/adaptive.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { Configuration } from '../../core/configuration.ts';
+import { type Configuration, fillingUs } from '../../core/configuration.ts';
 import { acquire, atMost, force, peek } from '../../core/decide.ts';
 import { GovernorClosedError } from '../../core/errors.ts';
 import {
@@ -17,6 +17,7 @@ import {
 import type { Limits } from '../../core/limit.ts';
 import { MAX_AHEAD_US, type Moment } from '../../core/moment.ts';
 import { pauseUntil, resume } from '../../core/pausing.ts';
+import { RAMP_US } from '../../core/ramp.ts';
 import { type Cost, type Keys, keyedLegsOf, legsOf } from '../../core/request.ts';
 import type { Request, Store, StoreConfig } from '../../core/store.ts';
 import type { StoreMessage } from '../../core/store-message.ts';
@@ -134,12 +135,12 @@ export class MemoryStore implements Store {
   }
 
   async configure(change: { readonly limits: Limits }, who: string): Promise<Configuration> {
-    this.#assertOpen();
+    this.#forgetPause();
     return this.#config.configure(change.limits, who);
   }
 
   async reset(who: string): Promise<Configuration> {
-    this.#assertOpen();
+    this.#forgetPause();
     return this.#config.reset(who);
   }
 
@@ -169,6 +170,13 @@ export class MemoryStore implements Store {
     const at = this.#now();
     this.#buckets.sweep(at.nowUs, legs.length * SWEPT_PER_LEG);
     return { legs, at };
+  }
+
+  // Slower limits must not find buckets empty again that have filled since a pause.
+  #forgetPause(): void {
+    const { nowUs } = this.#now();
+    const filledUs = this.#closedUs + RAMP_US + fillingUs(this.#config.limits);
+    if (this.#closedUs > 0 && filledUs <= nowUs) this.#closedUs = 0;
   }
 
   #legs(request: Request) {

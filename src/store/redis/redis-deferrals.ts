@@ -25,7 +25,7 @@ export class RedisDeferrals implements Deferrals {
   ) {}
 
   async note(queue: string, deferral: NewDeferral): Promise<Deferral> {
-    const { job, delayMs, attempt, fresh, before } = deferral;
+    const { job, delayMs, attempt, fresh, before, excused } = deferral;
     const reply = await this.#run(noteDeferralScript, this.#keys(queue), [
       job,
       String(delayMs),
@@ -33,6 +33,7 @@ export class RedisDeferrals implements Deferrals {
       fresh ? '1' : '0',
       String(before?.count ?? 0),
       String(before?.firstUs ?? 0),
+      excused ? '1' : '0',
     ]);
     return readDeferral(reply) ?? malformed(reply);
   }

@@ -20,7 +20,7 @@ return '1'
 
 export const configureScript: Script = {
   name: 'configure',
-  sha1: '9e9785092f3f9945b75f17ab87227b6bab2872ff',
+  sha1: '443cb7646207778d54b0d5edee568797aa992b67',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -32,13 +32,15 @@ local function expireAfterMs(key, ms)
   redis.call('PEXPIRE', key, whole(ms))
 end
 local MAX_HISTORY = 100
-local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy' }
+local RAMP_US = 1000000
+local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy', 'closed' }
 local config = {}
 for index, text in ipairs(redis.call('HMGET', KEYS[1], unpack(FIELDS))) do
   config[FIELDS[index]] = text
 end
 config.version, config.created = tonumber(config.version), tonumber(config.created)
 config.coldAt, config.revision = tonumber(config.coldAt) or 0, tonumber(config.revision) or 0
+config.closed = tonumber(config.closed) or 0
 local isThere = config.version and config.created and config.limits
 local function stamp()
   return isThere and whole(config.version) .. ' ' .. whole(config.created) or ''
@@ -49,7 +51,10 @@ local function replyAs(outcome)
     config.updatedBy or '',
   }
 end
-local function forgetCold(now, fillingUs)
+local function forgetEmpty(now, fillingUs)
+  if config.closed > 0 and fillingUs and config.closed + RAMP_US + fillingUs <= now then
+    redis.call('HDEL', KEYS[1], 'closed', 'closedAt')
+  end
   if config.coldAt > 0 and fillingUs and config.coldAt + fillingUs <= now then
     config.coldAt = 0
   end
@@ -78,7 +83,7 @@ if seen ~= stamp() then
   return isThere and replyAs('1') or { '1' }
 end
 local now = nowUs()
-forgetCold(now, fillingUs)
+forgetEmpty(now, fillingUs)
 config.operator = operator
 write(now, change, who, channel)
 return replyAs('0')
@@ -87,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'ec58c02cd9d080ce7d48c635a6bd11a45b68edb5',
+  sha1: 'dc94d63101f9be1374c98a0bfcd58a544c6564be',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -151,7 +156,8 @@ local function convert(debt, fromUnit, toUnit)
 end
 local function repace(bucket, rate)
   if rate > bucket.rate and bucket.last > bucket.at then
-    bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * (bucket.last - bucket.at))
+    local ahead = min(bucket.last - bucket.at, floor(bucket.debt / bucket.rate))
+    bucket.debt = min(MAX_DEBT, bucket.debt + (rate - bucket.rate) * ahead)
   end
   bucket.rate = rate
 end
@@ -238,7 +244,10 @@ local function whenWorth(us, from, over)
   return over + ceilSqrt(2 * RAMP_US * since)
 end
 local function slotsInRamp(slots, us, over)
-  return isRamping(us, over) and max(1, floor((slots * max(0, us - over)) / RAMP_US)) or slots
+  if not isRamping(us, over) then
+    return slots
+  end
+  return us < over and 0 or max(1, floor((slots * (us - over)) / RAMP_US))
 end
 local function whenSlots(needed, slots, over)
   return over + ceil((needed * RAMP_US) / slots)
@@ -432,26 +441,35 @@ do
   end
   local function advance(bucket, us)
     if us >= bucket.at then
+      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, emptyOf(bucket)))
       bucket.debt = debtAt(bucket, us, emptyOf(bucket))
       bucket.at = us
     end
   end
+  local function rateAt(bucket, limit, us)
+    local rate = bucket.adaptive and bucket.adaptive.value or limit.rate
+    return limit.penaltyAfter > 0 and bucket.penalty > us and penalised(limit, rate) or rate
+  end
   local function changeOver(bucket, limit, burst)
     local unit = bucket.unit
     advance(bucket, changedAt == 0 and now or min(changedAt, now))
-    if bucket.last > bucket.at + RECALL_US and bucket.promised > 0 then
-      bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - bucket.promised))
+    local later = bucket.last - bucket.at - RECALL_US
+    if later > 0 and bucket.promised > 0 then
+      local recalled = min(bucket.promised, burst * unit + bucket.rate * later)
+      bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - recalled))
       bucket.last = bucket.at + RECALL_US
     end
     bucket.promised = 0
     if bucket.line > bucket.at then
+      local from = min(bucket.line, max(bucket.at, emptyOf(bucket)))
       local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
-      bucket.line = bucket.at + min(MAX_AHEAD_US, ceil((bucket.line - bucket.at) * pace))
+      bucket.line = from + min(MAX_AHEAD_US, ceil((bucket.line - from) * pace))
     end
     if unit ~= limit.unit then
       bucket.debt = convert(bucket.debt, unit, limit.unit)
       bucket.unit = limit.unit
     end
+    bucket.rate = rateAt(bucket, limit, bucket.at)
   end
   local function leaveRamp(bucket)
     if bucket.last > bucket.at then
@@ -466,19 +484,14 @@ do
     if bucket.ramp ~= 0 and bucket.ramp ~= empty then
       leaveRamp(bucket)
     end
-    local rate = limit.rate
-    if limit.adaptive then
-      bucket.adaptive = adaptedAt(bucket, limit, now - bucket.at)
-      rate = bucket.adaptive.value
-    else
-      bucket.adaptive = nil
-    end
-    if limit.penaltyAfter > 0 and bucket.penalty > now then
-      rate = penalised(limit, rate)
-    end
+    bucket.adaptive = limit.adaptive and adaptedAt(bucket, limit, now - bucket.at) or nil
+    local rate = rateAt(bucket, limit, now)
     if storedVersion ~= version or bucket.unit ~= limit.unit then
       changeOver(bucket, limit, burst)
-      bucket.rate = rate
+    end
+    if bucket.penalty > bucket.at and bucket.penalty < now then
+      advance(bucket, bucket.penalty)
+      repace(bucket, rate)
     end
     advance(bucket, now)
     if bucket.last <= now + RECALL_US then
@@ -559,6 +572,9 @@ local function loadRate(bucket, limit)
   if full and bucket.at - wasFullAt >= min(LINE_GRACE_US, ceil(limit.unit / (2 * bucket.rate))) then
     bucket.over = 0
   end
+  if emptyOf(bucket) > bucket.over then
+    bucket.over = 0
+  end
   local same = unit == limit.unit and burst == limit.burst and storedVersion == version
   bucket.described = same and stored[9] and stored[10] and stored[11] and stored[8] and storedRate == bucket.rate
   bucket.outdated = storedAt > bucket.at or storedVersion ~= version
@@ -571,7 +587,7 @@ local function commitRate(bucket, cost, start)
   local pushed = max(0, worth(bucket.at, bucket.at + ahead, emptyOf(bucket)) * bucket.rate - bucket.debt)
   bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
-  if ahead > RECALL_US then
+  if ahead > RECALL_US and cost <= bucket.limit.burst then
     bucket.promised = bucket.promised + pushed + units
   end
   if ahead > 0 then
@@ -1082,7 +1098,11 @@ local function saveSlots(bucket)
     end
   end
   for index = 1, #bucket.lapsed do
-    redis.call('ZREM', bucket.leases, bucket.lapsed[index])
+    local _, _, holder = parseLease(bucket.lapsed[index])
+    local own = bucket.byHolder[holder]
+    if not own or own.member ~= bucket.lapsed[index] then
+      redis.call('ZREM', bucket.leases, bucket.lapsed[index])
+    end
   end
   local rest = max(bucket.at + WAITING_US, bucket.closed)
   for _, held in pairs(bucket.byHolder) do
@@ -1102,7 +1122,7 @@ local function saveSlots(bucket)
 end
 local stateShare, shareUnits, loadShare, shareWait, activate, chargeShare, saveShare, saveGroups
 do
-  local WHOLE, SECOND_US, ACTIVE_US, OWED_US = 65536, 1000000, 1000000, 1000000
+  local WHOLE, SECOND_US, ACTIVE_US, OWED_US, PAUSE_KEPT_US = 65536, 1000000, 1000000, 1000000, 60000000
   local LEAST_LEFT = WHOLE / 4
   local groups = {}
   local function loadGroup(key)
@@ -1170,7 +1190,7 @@ do
       bucket.line, bucket.closed = movedBy(bucket.line, step), movedBy(bucket.closed, step)
       bucket.at = now
     elseif now > bucket.at then
-      local elapsed = now - bucket.at
+      local elapsed = worth(bucket.at, now, bucket.closed)
       bucket.debt = elapsed >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsed * bucket.share
       bucket.at = now
     end
@@ -1188,15 +1208,21 @@ do
     local left = max(0, capacity - bucket.whole.debt)
     bucket.view = floor(shareIn(bucket.group, bucket.key, bucket.weight) * (1 + left / capacity / 4))
   end
-  function shareWait(bucket, cost, pausedFor)
+  function shareWait(bucket, cost)
     lookAtShare(bucket)
-    bucket.owed = min(bucket.debt, shareCapacity(bucket, cost) + bucket.view * OWED_US)
-    if pausedFor == 0 and hasSpare(bucket, cost) then
+    local units, capacity, closed = shareUnits(bucket, cost), shareCapacity(bucket, cost), bucket.closed
+    local room = max(capacity, 2 * units)
+    bucket.owed = min(bucket.debt, capacity + bucket.view * OWED_US)
+    local least = 0
+    if closed > 0 and closed <= bucket.at then
+      least = max(0, room - worth(closed, bucket.at, closed) * bucket.view)
+      bucket.owed = max(bucket.owed, least)
+    end
+    if emptyOf(bucket) <= now and least == 0 and hasSpare(bucket, cost) then
       return 0, true
     end
-    local units = shareUnits(bucket, cost)
-    local over = bucket.owed + units - max(shareCapacity(bucket, cost), 2 * units)
-    return over <= 0 and 0 or ceil(over / bucket.view), false
+    local over = bucket.owed + units - room
+    return over <= 0 and 0 or whenWorth(ceil(over / bucket.view), bucket.at, closed) - bucket.at, false
   end
   function activate(bucket)
     bucket.group.active[bucket.key] = { weight = bucket.weight, untilUs = bucket.at + ACTIVE_US, fresh = true }
@@ -1236,7 +1262,8 @@ do
       setOrDelete(key, 'line', bucket.line, bucket.hadLine)
       setOrDelete(key, 'refused', bucket.refused, false)
       setOrDelete(key, 'closed', bucket.closed, false)
-      local rest = max(bucket.at + ceil(bucket.debt / bucket.share), bucket.closed) + LINE_GRACE_US
+      local kept = bucket.closed == 0 and 0 or bucket.closed + PAUSE_KEPT_US
+      local rest = max(bucket.at + ceil(bucket.debt / bucket.share), kept) + LINE_GRACE_US
       expireAfterMs(key, ceil((rest - now) / 1000))
     else
       saveRefusals(bucket)
@@ -1464,7 +1491,7 @@ local function slotWait(bucket, cost, holder)
     end)
   end
   local needed, empty = taken + asked, emptyOf(bucket)
-  if needed <= slotsOf(bucket) then
+  if needed <= (own and cost <= own.cost and bucket.allSlots or slotsOf(bucket)) then
     return cold
   end
   local first = ASK_AGAIN_US
@@ -1558,7 +1585,7 @@ local function look(bucket, cost)
     return max(paused, slotWait(bucket, cost, holder)), paused
   else
     local spare
-    wait, spare = shareWait(bucket, cost, paused)
+    wait, spare = shareWait(bucket, cost)
     if spare then
       bucket.seenLine = 0
     end
@@ -1603,7 +1630,6 @@ local LINE, HORIZON, PAUSED, WHOLE_PAUSED = 1, 2, 6, 7
 local REASONS = { [RATE] = 0, [WINDOW] = 3, [SLOTS] = 4, [SHARE] = 5 }
 local canReserve, allCanReserve, refuse
 do
-  local MAX_PAUSE_SLOTTED_US = 60000000
   function canReserve(bucket)
     if bucket.kind == RATE then
       local follows = not bucket.limit.adaptive and (not bucket.limit.ranked or priority == 0)
@@ -1620,7 +1646,9 @@ do
     return true
   end
   local function slotBound(first, last, bucket, reason)
-    if bucket.attribute > 0 or allGiveSlots then
+    if reason == PAUSED then
+      return 0
+    elseif bucket.attribute > 0 or allGiveSlots then
       return maxSlot
     elseif bucket.kind == RATE and allCanReserve(first, last) then
       return reason == LINE and maxSlot or 0
@@ -1664,7 +1692,7 @@ do
     end
   end
   local function countRefusal(bucket)
-    if bucket.kind == RATE and overLimit(bucket) then
+    if bucket.kind == RATE and emptyOf(bucket) <= now and overLimit(bucket) then
       bucket.refused = bucket.refused + 1
       register(bucket)
     elseif bucket.exists then
@@ -1699,8 +1727,8 @@ do
       if keepsPlace and reason == REASONS[SHARE] then
         keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
       end
-      local most = isWhole and not allGiveSlots and 0 or slotBound(first, last, bucket, reason)
-      local takesSlot = not keepsPlace and most > 0 and bucket.seenPause <= MAX_PAUSE_SLOTTED_US
+      local most = slotBound(first, last, bucket, reason)
+      local takesSlot = not keepsPlace and most > 0
       if takesSlot or reason == LINE then
         wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
       end
@@ -1758,6 +1786,7 @@ end
 local function acquire(position)
   local legs = input[position]
   local first, last = position + 1, position + 2 * legs - 1
+  local pausedLeg, pause, pausedAttribute = 0, -1, 0
   local lineLeg, line, lineAttribute = 0, -1, 0
   local waitLeg, wait, waitAttribute = 0, -1, 0
   local slotLeg, slotWaits, slotAttribute = 0, -1, 0
@@ -1765,9 +1794,12 @@ local function acquire(position)
   for leg = 0, legs - 1 do
     local bucket = ownOrShared(buckets[input[first + 2 * leg]])
     local attribute = bucket.attribute
-    local legWait, paused = look(bucket, input[first + 2 * leg + 1])
-    bucket.seenWait, bucket.seenPause = legWait, paused
+    local legWait, legPause = look(bucket, input[first + 2 * leg + 1])
+    bucket.seenWait, bucket.seenPause = legWait, legPause
     longestWait = max(longestWait, legWait)
+    if legPause > pause or (legPause == pause and pausedAttribute > 0 and attribute == 0) then
+      pausedLeg, pause, pausedAttribute = leg, legPause, attribute
+    end
     local legLine = lineAhead(bucket)
     if legLine > line or (legLine == line and lineAttribute > 0 and attribute == 0) then
       lineLeg, line, lineAttribute = leg, legLine, attribute
@@ -1775,7 +1807,7 @@ local function acquire(position)
     local before = legWait
     if bucket.kind == SLOTS then
       hasSlots = true
-      before = paused
+      before = 0
     end
     if before > wait or (before == wait and waitAttribute > 0 and attribute == 0) then
       waitLeg, wait, waitAttribute = leg, before, attribute
@@ -1789,13 +1821,13 @@ local function acquire(position)
   end
   local binding = ownOrShared(buckets[input[first + 2 * waitLeg]])
   wait = binding.seenWait
-  local reason = binding.seenPause > 0 and PAUSED or REASONS[binding.kind]
-  if line > 0 then
+  if pause > 0 then
+    refuse(first, last, pausedLeg, PAUSED, longestWait, wait, hasSlots)
+  elseif line > 0 then
     local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
     refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait, hasSlots)
-  elseif wait > 0
-    and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
-    local leg = waitLeg
+  elseif wait > 0 and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
+    local leg, reason = waitLeg, REASONS[binding.kind]
     if reason == REASONS[RATE] and hasOwnLine(first, last, leg) then
       leg, reason = leg + 1, REASONS[SHARE]
     end
@@ -1872,16 +1904,16 @@ local function effectiveOf(bucket)
   end
   return bucket.kind == SLOTS and slotsOf(bucket) or bucket.limit.max
 end
-local remainingOf
-function remainingOf(bucket)
+local roomOf
+function roomOf(bucket)
   if bucket.kind == RATE then
-    return emptyOf(bucket) > now and 0 or max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
+    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
   elseif bucket.kind == WINDOW then
     return max(0, bucket.limit.max - usedOf(bucket))
   elseif bucket.kind == SLOTS then
     return max(0, slotsOf(bucket) - bucket.held)
   end
-  return remainingOf(bucket.whole)
+  return emptyOf(bucket.whole) > now and 0 or roomOf(bucket.whole)
 end
 local function peek(position)
   local legs = input[position + 1]
@@ -1890,7 +1922,7 @@ local function peek(position)
   for index = first, last, 2 do
     local bucket = ownOrShared(buckets[input[index]])
     local wait, paused = look(bucket, input[index + 1])
-    put(remainingOf(bucket))
+    put(paused > 0 and 0 or roomOf(bucket))
     put(wait)
     put(bucket.seenLine == 0 and 0 or bucket.seenLine - now)
     put(paused)
@@ -1989,7 +2021,7 @@ end
 local function change(bucket)
   bucket.line = bucket.open
   if bucket.kind == SHARE then
-    shareWait(bucket, 1, 1)
+    shareWait(bucket, 1)
     stateShare(bucket, true)
     bucket.group.changed = true
   end
@@ -2003,6 +2035,9 @@ local function pause(position)
   for index = position + 3, position + 2 + count do
     local bucket = ownOrShared(buckets[input[index]])
     bucket.closed = max(bucket.closed, untilUs)
+    if bucket.kind == RATE then
+      bucket.over = 0
+    end
     change(bucket)
   end
   redis.pcall('PUBLISH', eventsChannel, text)
@@ -2294,7 +2329,7 @@ return whole(moved)
 
 export const noteDeferralScript: Script = {
   name: 'note-deferral',
-  sha1: '26ecb7e7486262ab5489c76d6c9f18bc6ce2f26f',
+  sha1: '502e9c2fd1f0c5018790ebe2fc776abde77cd59f',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -2345,7 +2380,7 @@ local function dropLost(now)
   end
 end
 local job, delay, attempt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local fresh, count, since = ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6])
+local fresh, count, since, excused = ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 local now = nowUs()
 dropLost(now)
 if count == 0 then
@@ -2355,7 +2390,11 @@ if count == 0 then
     count, since = stored, sinceOf(job) or now
   end
 end
-count = count + 1
+if excused then
+  since = since + delay * 1000
+else
+  count = count + 1
+end
 store(job, count, attempt, since, now + delay * 1000, delay)
 expireAfterSlots(now)
 return deferral(count, since, now)
@@ -2422,7 +2461,7 @@ return 1
 
 export const registerScript: Script = {
   name: 'register',
-  sha1: '327e95a6461ce5288d5fea3608f83588538963e0',
+  sha1: '83cc5b51fefe12ae8216a5b3ff58ffdfe21f6433',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -2434,13 +2473,15 @@ local function expireAfterMs(key, ms)
   redis.call('PEXPIRE', key, whole(ms))
 end
 local MAX_HISTORY = 100
-local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy' }
+local RAMP_US = 1000000
+local FIELDS = { 'version', 'created', 'coldAt', 'limits', 'operator', 'revision', 'updatedBy', 'closed' }
 local config = {}
 for index, text in ipairs(redis.call('HMGET', KEYS[1], unpack(FIELDS))) do
   config[FIELDS[index]] = text
 end
 config.version, config.created = tonumber(config.version), tonumber(config.created)
 config.coldAt, config.revision = tonumber(config.coldAt) or 0, tonumber(config.revision) or 0
+config.closed = tonumber(config.closed) or 0
 local isThere = config.version and config.created and config.limits
 local function stamp()
   return isThere and whole(config.version) .. ' ' .. whole(config.created) or ''
@@ -2451,7 +2492,10 @@ local function replyAs(outcome)
     config.updatedBy or '',
   }
 end
-local function forgetCold(now, fillingUs)
+local function forgetEmpty(now, fillingUs)
+  if config.closed > 0 and fillingUs and config.closed + RAMP_US + fillingUs <= now then
+    redis.call('HDEL', KEYS[1], 'closed', 'closedAt')
+  end
   if config.coldAt > 0 and fillingUs and config.coldAt + fillingUs <= now then
     config.coldAt = 0
   end
@@ -2501,7 +2545,7 @@ if knownCreated == 0 then
   if seen ~= stamp() then
     return replyAs('1')
   end
-  forgetCold(now, fillingUs)
+  forgetEmpty(now, fillingUs)
   config.limits, config.revision = limits, revision
   write(now, change, who, channel)
   return replyAs('0')

@@ -104,6 +104,30 @@ export const kept: Record<string, History> = {
       limits: { a: { ...adaptive, by: 'shop', maxKeys: 1 } },
     }),
   ),
+  'a report for a limit in its penalty': history(
+    {
+      a: {
+        rate: 10,
+        periodMs: 1_000,
+        burst: 2,
+        penalty: { afterMs: 1_000, share: 0.3, forMs: 20_000 },
+        adaptive: { min: 1, max: 20 },
+      },
+    },
+    call(1, [take(2), take(2)]),
+    ...Array.from({ length: 6 }, () => call(200_000, [take(2), take(2)])),
+    call(200_000, [cut()]),
+    call(300_000, [take(2)]),
+  ),
+  'a lease that had lapsed, taken in again after a loss': {
+    ...history(
+      { a: { ...slots, leaseMs: 500 } },
+      call(-400_000, [force(1)]),
+      call(600_000, [{ do: 'renew', back: 0, stale: false }]),
+      call(1, [take(1, {}, NOW, 'q')]),
+    ),
+    coldStart: 'empty',
+  },
   'a window that was a log': history(
     { a: window('log', 1_000) },
     call(1, [take(1)]),
