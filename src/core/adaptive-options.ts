@@ -4,13 +4,13 @@ import { durationMs, knownNames, oneOf, plainObject } from './options.ts';
 
 /** How a limit follows what the downstream can take. */
 export interface AdaptiveOptions {
-  /** The least the limit may come to: tokens per period, or slots. Above 0. */
+  /** The least the limit may come to: tokens per period, or slots. Above 0, at most what the limit starts with; three decimals. */
   min: number;
-  /** The most. */
+  /** The most: from what the limit starts with to 1e9, of slots to 10,000; three decimals. */
   max: number;
   /** What counts as too much, besides being told so (a 429). */
   target?: {
-    /** A mean latency over this is too much; milliseconds. Default: latency is not looked at. */
+    /** A mean latency over this is too much; milliseconds, 1 to 3,600,000. Default: latency is not looked at. */
     latencyMs?: number;
     /** A share of failed calls over this is too much: 0.001 to 1. Default: failures are not looked at. */
     errorRate?: number;
@@ -38,12 +38,18 @@ export interface Adaptive {
  * @param initial - Where the limit starts, in the same unit as `min` and `max`.
  * @throws {@link InvalidOptionError}
  */
-export function parseAdaptive(path: string, value: unknown, initial: number): Adaptive {
+export function parseAdaptive(path: string, value: unknown, initial: number, most = 1e9): Adaptive {
   const given = plainObject(path, value);
   knownNames(path, given, ['min', 'max', 'target', 'mode']);
   const { target: goal = {}, mode: asked = 'aimd' } = given;
   const min = amount(`${path}.min`, given.min, 0, initial, `above 0, at most the ${initial} it starts with`);
-  const max = amount(`${path}.max`, given.max, initial, 1e9, `the ${initial} it starts with or more`);
+  const max = amount(
+    `${path}.max`,
+    given.max,
+    initial,
+    most,
+    `from the ${initial} it starts with to ${most}`,
+  );
   const target = plainObject(`${path}.target`, goal);
   knownNames(`${path}.target`, target, ['latencyMs', 'errorRate']);
   const latencyMs =

@@ -31,6 +31,8 @@ export interface ConcurrencyLimit {
 
 const CONCURRENCY_NAMES = ['kind', 'max', 'leaseMs', 'by', 'adaptive'];
 const DAY_MS = 86_400_000;
+// Each decision reads all that are held.
+const MAX_SLOTS = 10_000;
 
 /** @throws {@link InvalidOptionError} */
 export function parseConcurrencyLimit(
@@ -40,11 +42,11 @@ export function parseConcurrencyLimit(
   by: string | null,
 ): ConcurrencyLimit {
   knownNames(path, given, CONCURRENCY_NAMES);
-  const max = wholeNumber(`${path}.max`, given.max, 1, 10_000);
+  const max = wholeNumber(`${path}.max`, given.max, 1, MAX_SLOTS);
   const { leaseMs: asked = 30_000 } = given;
   const leaseMs = durationMs(`${path}.leaseMs`, asked, 100, DAY_MS);
   const adaptive =
-    given.adaptive === undefined ? null : parseAdaptive(`${path}.adaptive`, given.adaptive, max);
+    given.adaptive === undefined ? null : parseAdaptive(`${path}.adaptive`, given.adaptive, max, MAX_SLOTS);
   return Object.freeze({
     name,
     kind: 'concurrency',

@@ -66,8 +66,8 @@ export interface Reservation extends Grant {
    */
   readonly startsAtMonoMs: number;
   /**
-   * Whether it still stands when its start has come: the limits may have changed since, or a pause been ended, and then it
-   * was recalled. A reservation that starts within a second of its decision always stands.
+   * Whether it still stands when its start has come. It does not if it was recalled, since the limits have changed or a pause of
+   * the governor was ended (one that starts within a second of its decision is not), nor in a pause that this process knows of.
    */
   stands(): boolean;
   /**

@@ -209,10 +209,11 @@ export class Governor {
    * Pauses the governor, or one key, in all processes: requests are refused with reason `'paused'`, and those that wait go on
    * waiting. A pause that ends later already stays as it is.
    *
-   * Work resumes from empty buckets. Reservations that start within a second of this still stand.
+   * Work resumes from empty buckets, in a ramp of a second. What was reserved before asks again if it would start in the pause,
+   * in each process that has heard of it.
    *
    * @param options.keys - For example `{ shop: 'acme' }`. Left out: the whole governor.
-   * @param options.forMs - For how long, in milliseconds: 1 or more. Left out: until {@link resume}.
+   * @param options.forMs - For how long, in milliseconds: from 1; what is above ten years counts as that. Left out: until {@link resume}.
    * @throws As {@link feedback}.
    */
   async pause(options?: steering.PauseOptions): Promise<void> {
@@ -220,7 +221,7 @@ export class Governor {
     await steering.pause(this.#store, options);
   }
 
-  /** Ends a pause before its time; within a second, work resumes from empty buckets. @throws As {@link feedback}. */
+  /** Ends a pause before its time: work resumes from empty buckets, in a ramp of a second. @throws As {@link feedback}. */
   async resume(options?: steering.ResumeOptions): Promise<void> {
     this.#assertOpen();
     await steering.resume(this.#store, options);

@@ -45,7 +45,7 @@ export interface RateLimitOptions {
   penalty?: PenaltyOptions;
   /**
    * Only with `by`: values beyond this many with state share one bucket, so that a long tail of them cannot fill the store.
-   * A whole number from 1. Default: none share.
+   * A whole number from 1 to 10,000,000. Default: none share.
    */
   maxKeys?: number;
 }

@@ -3,7 +3,7 @@ import type { WindowLimit } from './window-limit.ts';
 
 /**
  * Windows: so much per window, all of it at once if need be. What each mode lets through at its worst is in
- * docs/algorithm.md, and held by test/core/window.property.test.ts. lua/includes/window*.lua are the same in Lua.
+ * docs/limits.md, and held by test/core/window.property.test.ts. lua/includes/window*.lua are the same in Lua.
  *
  * fixed    one count, from `start` for a window's length; without a count none has begun.
  * sliding  a count for each cell, the newest first, and one cell more than fit: the oldest by its remaining share.

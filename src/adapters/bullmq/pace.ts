@@ -33,7 +33,8 @@ export async function paceOf(
   const { leg, intervalMs } = slowest;
   const waitMs = async () => {
     const states = await governor.peek({ cost, ...(keys === undefined ? {} : { keys }) });
-    return states.find(({ limit }) => limit === leg.limit.name)?.waitMs ?? 0;
+    // A fair limit is there twice: as all meet it, and as the share of the key.
+    return states.find(({ limit, kind }) => limit === leg.limit.name && kind === leg.kind)?.waitMs ?? 0;
   };
   return { bucket: leg.bucket, intervalMs, waitMs };
 }

@@ -108,16 +108,18 @@ export class MemoryStore implements Store {
   async pause(keys: Keys | undefined, forUs: number): Promise<void> {
     const at = this.#now();
     const untilUs = at.nowUs + Math.min(forUs, MAX_AHEAD_US);
-    if (keys === undefined) this.#closedUs = Math.max(this.#closedUs, untilUs);
-    else pauseUntil(this.#buckets, keyedLegsOf(this.#config.limits, keys), untilUs, at);
+    if (keys === undefined) {
+      if (untilUs <= this.#closedUs) return;
+      this.#closedUs = untilUs;
+    } else pauseUntil(this.#buckets, keyedLegsOf(this.#config.limits, keys), untilUs, at);
     this.#config.messages.emit('message', { kind: 'paused', keys, forUs });
   }
 
   async resume(keys: Keys | undefined): Promise<void> {
     const at = this.#now();
-    if (keys !== undefined) {
-      resume(this.#buckets, keyedLegsOf(this.#config.limits, keys), at);
-    } else if (this.#closedUs > at.nowUs) {
+    if (keys !== undefined) resume(this.#buckets, keyedLegsOf(this.#config.limits, keys), at);
+    else {
+      if (this.#closedUs <= at.nowUs) return;
       this.#closedUs = at.nowUs;
       this.#config.recall();
     }
