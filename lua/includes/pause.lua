@@ -8,13 +8,20 @@
 --- @include "overflow"
 --- @include "buckets"
 --- @include "share"
-local function change(bucket)
+-- Sets until when it is closed. A share is stated as it was seen before, and as empty if it is open now.
+local function closeUntil(bucket, us)
   bucket.line = bucket.open
   if bucket.kind == SHARE then
     shareWait(bucket, 1)
+    bucket.debt, bucket.closed = bucket.owed, us
+    if us <= now then
+      shareWait(bucket, 1)
+    end
+    bucket.owed = max(bucket.owed, bucket.debt)
     stateShare(bucket, true)
     bucket.group.changed = true
   end
+  bucket.closed = us
   bucket.exists = true
   bucket.changed = true
   register(bucket)
@@ -25,11 +32,10 @@ local function pause(position)
   local count = input[position + 2]
   for index = position + 3, position + 2 + count do
     local bucket = ownOrShared(buckets[input[index]])
-    bucket.closed = max(bucket.closed, untilUs)
     if bucket.kind == RATE then
       bucket.over = 0
     end
-    change(bucket)
+    closeUntil(bucket, max(bucket.closed, untilUs))
   end
   redis.pcall('PUBLISH', eventsChannel, text)
   put(1)
@@ -41,11 +47,10 @@ local function resume(position)
   for index = position + 2, position + 1 + count do
     local bucket = ownOrShared(buckets[input[index]])
     if bucket.closed > now then
-      bucket.closed = now
       if bucket.kind == RATE then
         bucket.debt = max(bucket.debt, bucket.capacity)
       end
-      change(bucket)
+      closeUntil(bucket, now)
     end
   end
   redis.pcall('PUBLISH', eventsChannel, text)

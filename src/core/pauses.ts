@@ -1,6 +1,9 @@
 import type { Clock } from './clock.ts';
 import type { Keys } from './request.ts';
 
+/** A pause may be ended early, and the message that says so be lost: whoever waits for its end looks again after this long. */
+export const PAUSED_LOOK_MS = 4_000;
+
 interface Pause {
   /** When it was heard of, on this process's clock. */
   readonly heardMs: number;

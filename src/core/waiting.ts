@@ -3,6 +3,7 @@ import { WaitTooLongError } from './errors.ts';
 import type { ReservationHandle } from './grant-handle.ts';
 import { RECALL_US } from './moment.ts';
 import { durationMs } from './options.ts';
+import { PAUSED_LOOK_MS } from './pauses.ts';
 import type { Cost } from './request.ts';
 import {
   checkNames,
@@ -17,7 +18,6 @@ import type { Store } from './store.ts';
 import { RECALLED, type Waiters } from './waiters.ts';
 
 const FOREVER = Number.POSITIVE_INFINITY;
-const PAUSED_LOOK_MS = 5_000;
 
 /** Waits for grants: for the start of a reservation, for a slot in the line, in the queue for slots, for the end of a pause. */
 export class Waiting {
@@ -80,7 +80,6 @@ export class Waiting {
           }
           returning ||= decision.slotted;
           if (place.woken()) continue;
-          // A pause may be ended early, and the message that says so be lost.
           const longestMs = reason === 'paused' ? PAUSED_LOOK_MS : remainingMs;
           const sleepMs = Math.min(retryAfterMs, remainingMs, longestMs);
           await this.#sleep(

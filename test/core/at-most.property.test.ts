@@ -70,7 +70,7 @@ it('takes as many whole tokens as all limits have, from all alike, and no fracti
     }),
     { numRuns },
   );
-  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(numRuns);
+  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(numRuns / 2);
 });
 
 it('loses nothing of a rate to who asks all the time', () => {

@@ -3,6 +3,7 @@ import type { Refusal } from '../../core/decision.ts';
 import { RefusedError } from '../../core/errors.ts';
 import type { ReservationHandle } from '../../core/grant-handle.ts';
 import { RECALL_US } from '../../core/moment.ts';
+import { PAUSED_LOOK_MS } from '../../core/pauses.ts';
 import type { Cost, Keys } from '../../core/request.ts';
 import type { Priority } from '../../core/request-options.ts';
 import type { Place } from '../../core/slot-queue.ts';
@@ -35,9 +36,6 @@ const MAX_HOLDER_LENGTH = 200;
 
 /** The part of `maxHoldMs` for which a job is held where those behind it are to be looked at. */
 const FAIR_HOLD_PART = 5;
-
-/** A job whose key is paused for longer looks again after this. */
-const PAUSED_LOOK_MS = 4_000;
 
 /** Thrown into holds when the worker closes. */
 export const CLOSING = Symbol('closing');

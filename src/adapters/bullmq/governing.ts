@@ -232,17 +232,17 @@ export class Governing<J extends Job> {
     const { keys } = throttled;
     const pauseMs = pauseOf(throttled, governor.clock.wallMs());
     const retryAfterMs = Math.max(pauseMs, LEAST_AWAY_MS);
-    const feedback = {
-      throttled: true,
-      retryAfterMs: pauseMs,
-      grant,
-      ...(keys === undefined ? {} : { keys }),
-    };
-    const told = await governor.feedback(feedback).then(
+    const feedback = { throttled: true, retryAfterMs: pauseMs, grant };
+    const told = await governor.feedback({ ...feedback, ...(keys !== undefined && { keys }) }).then(
       () => true,
       (error) => {
         this.#tell(asError(error));
-        return false;
+        // Keys that are none must not mean no pause.
+        if (keys === undefined || !isInvalidOptionError(error)) return false;
+        return governor.feedback(feedback).then(
+          () => true,
+          () => false,
+        );
       },
     );
     if (keys !== undefined || this.#fetching === undefined) {

@@ -92,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'dc94d63101f9be1374c98a0bfcd58a544c6564be',
+  sha1: '1582ffa9a62d4f9f7afba948ed58e291c93bb1d1',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -2018,13 +2018,19 @@ local function leave(position)
   put(1)
   return position + 2 + count
 end
-local function change(bucket)
+local function closeUntil(bucket, us)
   bucket.line = bucket.open
   if bucket.kind == SHARE then
     shareWait(bucket, 1)
+    bucket.debt, bucket.closed = bucket.owed, us
+    if us <= now then
+      shareWait(bucket, 1)
+    end
+    bucket.owed = max(bucket.owed, bucket.debt)
     stateShare(bucket, true)
     bucket.group.changed = true
   end
+  bucket.closed = us
   bucket.exists = true
   bucket.changed = true
   register(bucket)
@@ -2034,11 +2040,10 @@ local function pause(position)
   local count = input[position + 2]
   for index = position + 3, position + 2 + count do
     local bucket = ownOrShared(buckets[input[index]])
-    bucket.closed = max(bucket.closed, untilUs)
     if bucket.kind == RATE then
       bucket.over = 0
     end
-    change(bucket)
+    closeUntil(bucket, max(bucket.closed, untilUs))
   end
   redis.pcall('PUBLISH', eventsChannel, text)
   put(1)
@@ -2049,11 +2054,10 @@ local function resume(position)
   for index = position + 2, position + 1 + count do
     local bucket = ownOrShared(buckets[input[index]])
     if bucket.closed > now then
-      bucket.closed = now
       if bucket.kind == RATE then
         bucket.debt = max(bucket.debt, bucket.capacity)
       end
-      change(bucket)
+      closeUntil(bucket, now)
     end
   end
   redis.pcall('PUBLISH', eventsChannel, text)

@@ -48,17 +48,23 @@ describe.concurrent('a pause of a key', () => {
     async ([, forMs], context) => {
       const bench = new Bench(context);
       const queue = bench.queue();
-      // More of them than the shop's burst: those that come back are put aside once more, which is all that they may be.
+      // More of them than the shop's burst: those that come back are put aside once more, each at its own time.
       const shop = perSecond(10, { burst: 1, by: 'shop' });
       const governor = bench.governor({ ...limits, shop });
       await governor.pause({ keys: { shop: 'acme' }, ...(forMs !== undefined && { forMs }) });
       await addJobs(queue, 16, { data: { shop: 'acme' } });
       const worker = bench.worker(
         queue,
-        { governor, keys, maxDeferrals: 1, maxDeferredMs: 3_500, maxHoldMs: 300 },
+        { governor, keys, maxDeferrals: 10, maxHoldMs: 300 },
         { concurrency: 50 },
       );
       await until(async () => (await countsOf(queue)).delayed === 16, 'all are put aside');
+      for (const job of await queue.getDelayed()) {
+        await until(async () => {
+          const noted = await governor.deferrals.find(job.queueQualifiedName, job.id!, 0);
+          return noted?.count === 0;
+        }, 'a deferral that does not count');
+      }
       await addJobs(queue, 5, { name: 'other', data: { shop: 'other' } });
       await untilCompleted(queue, 5);
       expect(bench.starts.every(({ name }) => name === 'other')).toBe(true);

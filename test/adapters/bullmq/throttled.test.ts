@@ -201,4 +201,28 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(bench.failed).toEqual([]);
     expect(bench.errors.map(({ message }) => message)).toEqual(['no such attribute']);
   });
+
+  test('with keys that no limit has, the governor is paused as a whole', async (context) => {
+    const bench = new Bench(context);
+    const queue = bench.queue();
+    const governor = bench.governor({ calls: perSecond(1_000) });
+    let pausedMs = 0;
+    bench.worker(
+      queue,
+      { governor },
+      {
+        work: () => {
+          if (pausedMs === 0) throw new Throttled({ retryAfterMs: 1_000, keys: { shpo: 'acme' } });
+        },
+      },
+    );
+    await queue.add('job', {});
+    await until(async () => {
+      pausedMs = (await governor.peek())[0]!.pausedMs;
+      return pausedMs > 0;
+    }, 'the pause');
+    await untilCompleted(queue, 1);
+    expect(bench.errors.map(({ message }) => message)).toEqual([expect.stringMatching(/shpo/)]);
+    expect(bench.failed).toEqual([]);
+  });
 });

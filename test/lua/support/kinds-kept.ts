@@ -128,6 +128,18 @@ export const kept: Record<string, History> = {
     ),
     coldStart: 'empty',
   },
+  'a share whose pause ends, or is ended, before the time at which a clock that steps back left it': history(
+    { a: { rate: 10, periodMs: 1_000, burst: 4, by: 'shop', fair: true } },
+    call(1, [take(1, { shop: 'x' }), take(1, { shop: 'y' })]),
+    call(-441_000, [
+      { do: 'pause', keys: { shop: 'x' }, forUs: 300_000 },
+      { do: 'pause', keys: { shop: 'y' }, forUs: 300_000 },
+      take(1, { shop: 'x' }),
+      { do: 'resume', keys: { shop: 'x' } },
+      take(1, { shop: 'x' }),
+    ]),
+    call(441_000, [take(1, { shop: 'x' }), take(1, { shop: 'y' })]),
+  ),
   'a window that was a log': history(
     { a: window('log', 1_000) },
     call(1, [take(1)]),
