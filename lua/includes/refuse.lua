@@ -136,8 +136,11 @@ do
         wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
       end
       slotted = takesSlot and wait <= most
-      if reason == REASONS[SHARE] and (slotted or bucket.exists) then
-        activate(bucket)
+      if bucket.kind == SHARE and (slotted or bucket.exists) then
+        bucket.group.changed = true
+        if reason == REASONS[SHARE] then
+          activate(bucket)
+        end
       end
       if slotted then
         -- The line moves on by its own need: another limit of this request must not close it for everybody else.

@@ -144,8 +144,8 @@ do
       activate(bucket)
     elseif not bucket.group.active[bucket.key] then
       bucket.group.light = bucket.group.light + units
-      bucket.group.changed = true
     end
+    bucket.group.changed = true
     bucket.debt = min(bucket.owed + units, capacity + bucket.view * OWED_US)
     bucket.granted = bucket.granted + cost
     bucket.line = bucket.open

@@ -92,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '1582ffa9a62d4f9f7afba948ed58e291c93bb1d1',
+  sha1: '4c91208f08ddac10753ba0430d6d0b9ea56f1f06',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -1235,8 +1235,8 @@ do
       activate(bucket)
     elseif not bucket.group.active[bucket.key] then
       bucket.group.light = bucket.group.light + units
-      bucket.group.changed = true
     end
+    bucket.group.changed = true
     bucket.debt = min(bucket.owed + units, capacity + bucket.view * OWED_US)
     bucket.granted = bucket.granted + cost
     bucket.line = bucket.open
@@ -1733,8 +1733,11 @@ do
         wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
       end
       slotted = takesSlot and wait <= most
-      if reason == REASONS[SHARE] and (slotted or bucket.exists) then
-        activate(bucket)
+      if bucket.kind == SHARE and (slotted or bucket.exists) then
+        bucket.group.changed = true
+        if reason == REASONS[SHARE] then
+          activate(bucket)
+        end
       end
       if slotted then
         join(bucket, cost, ownWait)

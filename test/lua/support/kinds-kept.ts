@@ -140,6 +140,12 @@ export const kept: Record<string, History> = {
     ]),
     call(441_000, [take(1, { shop: 'x' }), take(1, { shop: 'y' })]),
   ),
+  'a charge of an active value in the next second, and a clock that steps back into the one before': history(
+    { a: { rate: 10, periodMs: 1_000, burst: 4, by: 'shop', fair: true } },
+    call(500_000, [take(3, { shop: 'x' }), take(1, { shop: 'x' }), take(1, { shop: 'y' })]),
+    call(600_000, [take(1, { shop: 'x' })]),
+    call(-700_000, [peek(1, { shop: 'x' }), take(1, { shop: 'y' })]),
+  ),
   'a window that was a log': history(
     { a: window('log', 1_000) },
     call(1, [take(1)]),
