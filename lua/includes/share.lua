@@ -160,7 +160,7 @@ do
     local at = bucket.statedAt
     if anyway or not (at and at <= bucket.at and max(bucket.closed, closedUntil) <= at) then
       bucket.share, bucket.debt, bucket.statedAt, bucket.changed = bucket.view, bucket.owed, bucket.at, true
-      bucket.outdated = false
+      bucket.idle, bucket.outdated = 0, false
     end
   end
 

@@ -92,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '4c91208f08ddac10753ba0430d6d0b9ea56f1f06',
+  sha1: '8855487e2dd38bd94fb7478fe60745302ae2ce19',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -1249,7 +1249,7 @@ do
     local at = bucket.statedAt
     if anyway or not (at and at <= bucket.at and max(bucket.closed, closedUntil) <= at) then
       bucket.share, bucket.debt, bucket.statedAt, bucket.changed = bucket.view, bucket.owed, bucket.at, true
-      bucket.outdated = false
+      bucket.idle, bucket.outdated = 0, false
     end
   end
   function saveShare(bucket)

@@ -146,6 +146,11 @@ export const kept: Record<string, History> = {
     call(600_000, [take(1, { shop: 'x' })]),
     call(-700_000, [peek(1, { shop: 'x' }), take(1, { shop: 'y' })]),
   ),
+  'a charge to a value in the same call as its pause': history(
+    { a: { rate: 10, periodMs: 1_000, burst: 4, by: 'shop', fair: true } },
+    call(1, [take(1, { shop: 'x' })]),
+    call(5_000_000, [{ do: 'pause', keys: { shop: 'x' }, forUs: 300_000 }, force(1, { shop: 'x' })]),
+  ),
   'a window that was a log': history(
     { a: window('log', 1_000) },
     call(1, [take(1)]),
