@@ -32,7 +32,7 @@ do
 
   local function advance(bucket, us)
     if us >= bucket.at then
-      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, emptyOf(bucket)))
+      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, rampEndOf(bucket, emptyOf(bucket))))
       bucket.debt = debtAt(bucket, us, emptyOf(bucket))
       bucket.at = us
     end
@@ -97,6 +97,6 @@ do
       bucket.promised = 0
     end
     repace(bucket, rate)
-    bucket.ramp = empty <= now and isRamping(now, empty) and empty or 0
+    bucket.ramp = empty <= now and isRamping(now, rampEndOf(bucket, empty)) and empty or 0
   end
 end

@@ -34,7 +34,7 @@ local function slotWait(bucket, cost, holder)
     return cold
   end
   local first = ASK_AGAIN_US
-  if needed <= bucket.allSlots and isRamping(bucket.at, empty) then
+  if needed <= bucket.allSlots and isRamping(bucket.at, rampEndOf(bucket, empty)) then
     first = min(first, whenSlots(needed, bucket.allSlots, empty) - bucket.at)
   end
   for _, held in pairs(bucket.byHolder) do

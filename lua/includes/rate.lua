@@ -80,7 +80,7 @@ end
 local function commitRate(bucket, cost, start)
   local units = cost * bucket.limit.unit
   local ahead = start > bucket.at and start - bucket.at or 0
-  local pushed = max(0, worth(bucket.at, bucket.at + ahead, emptyOf(bucket)) * bucket.rate - bucket.debt)
+  local pushed = max(0, worth(bucket.at, bucket.at + ahead, rampEndOf(bucket, emptyOf(bucket))) * bucket.rate - bucket.debt)
   bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
   if ahead > RECALL_US and cost <= bucket.limit.burst then

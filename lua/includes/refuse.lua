@@ -63,7 +63,7 @@ do
   local function join(bucket, cost, wait)
     local slot = max(now + wait, bucket.seenLine)
     if bucket.kind == RATE then
-      local behind = whenWorth(intervalOf(bucket, cost), slot, emptyOf(bucket))
+      local behind = whenWorth(intervalOf(bucket, cost), slot, rampEndOf(bucket, emptyOf(bucket)))
       overLimit(bucket)
       joinLine(bucket, behind)
     else

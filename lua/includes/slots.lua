@@ -30,7 +30,11 @@ end
 
 -- The slots there are now.
 local function slotsOf(bucket)
-  return slotsInRamp(bucket.allSlots, bucket.at, emptyOf(bucket))
+  local empty = emptyOf(bucket)
+  if bucket.adaptive and bucket.at >= empty then
+    return bucket.allSlots
+  end
+  return slotsInRamp(bucket.allSlots, bucket.at, empty)
 end
 
 -- An adaptive limit may have fallen below a cost: that passes alone.

@@ -1,5 +1,14 @@
 import { type AdaptiveState, begun, risen } from './adaptive.ts';
-import { ADAPTIVE_KEPT_US, type Bucket, debtAt, emptyUsOf, less, penalised, repace } from './gcra.ts';
+import {
+  ADAPTIVE_KEPT_US,
+  type Bucket,
+  debtAt,
+  emptyUsOf,
+  less,
+  penalised,
+  rampEndUs,
+  repace,
+} from './gcra.ts';
 import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from './moment.ts';
 import { isRamping, RAMP_US, worthUs } from './ramp.ts';
 import { MAX_DEBT_UNITS, type RateLimit } from './rate-limit.ts';
@@ -31,7 +40,7 @@ export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
   advance(bucket, limit, emptyUs, nowUs);
   if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
   repace(bucket, rate);
-  bucket.rampUs = emptyUs <= nowUs && isRamping(nowUs, emptyUs) ? emptyUs : 0;
+  bucket.rampUs = emptyUs <= nowUs && isRamping(nowUs, rampEndUs(limit, emptyUs)) ? emptyUs : 0;
   return { ...bucket, burst: limit.burst, version: at.version };
 }
 
@@ -90,7 +99,7 @@ function stepped(bucket: Bucket, nowUs: number): Bucket {
 
 function advance(bucket: Bucket, limit: RateLimit, emptyUs: number, us: number): void {
   if (us < bucket.atUs) return;
-  bucket.promised = less(bucket, bucket.promised, worthUs(bucket.atUs, us, emptyUs));
+  bucket.promised = less(bucket, bucket.promised, worthUs(bucket.atUs, us, rampEndUs(limit, emptyUs)));
   bucket.debt = debtAt(bucket, limit, us, emptyUs);
   bucket.atUs = us;
 }

@@ -87,10 +87,10 @@ export function blank(limit: RateLimit, at: Moment): Bucket {
  */
 export function debtAt(bucket: Bucket, limit: RateLimit, us: number, emptyUs: number): number {
   if (emptyUs < bucket.atUs || emptyUs > us)
-    return less(bucket, bucket.debt, worthUs(bucket.atUs, us, emptyUs));
+    return less(bucket, bucket.debt, worthUs(bucket.atUs, us, rampEndUs(limit, emptyUs)));
   const capacity = Math.min(MAX_DEBT_UNITS, limit.burst * bucket.periodUs);
   const atEnd = Math.max(capacity, less(bucket, bucket.debt, emptyUs - bucket.atUs));
-  return less(bucket, atEnd, worthUs(emptyUs, us, emptyUs));
+  return less(bucket, atEnd, worthUs(emptyUs, us, rampEndUs(limit, emptyUs)));
 }
 
 // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
@@ -137,7 +137,9 @@ export function waitUs(
   const asked = within + keptTokens(limit, within, priority);
   const fromUs = Math.max(bucket.atUs, emptyUs);
   const over = debtAt(bucket, limit, fromUs, emptyUs) + costUnits(limit, asked) - capacityUnits(limit);
-  return over <= 0 ? 0 : whenWorth(ceilDiv(over, bucket.rate), fromUs, emptyUs) - bucket.atUs;
+  return over <= 0
+    ? 0
+    : whenWorth(ceilDiv(over, bucket.rate), fromUs, rampEndUs(limit, emptyUs)) - bucket.atUs;
 }
 
 /** Whether a grant that starts `aheadUs` after the bucket's time would keep its debt within the exact range. */
@@ -162,7 +164,7 @@ export function commit(
   cost: number,
   emptyUs: number,
 ): number {
-  const worth = worthUs(bucket.atUs, bucket.atUs + aheadUs, emptyUs);
+  const worth = worthUs(bucket.atUs, bucket.atUs + aheadUs, rampEndUs(limit, emptyUs));
   const pushedUnits = Math.max(0, worth * bucket.rate - bucket.debt);
   bucket.debt += pushedUnits + costUnits(limit, cost);
   bucket.granted += cost;
@@ -226,8 +228,15 @@ export function settle(
 function emptiedUnits(bucket: Bucket, limit: RateLimit, at: Moment): number {
   const emptyUs = emptyUsOf(bucket, at);
   if (emptyUs === 0 || emptyUs > bucket.atUs) return 0;
-  return less(bucket, capacityUnits(limit), worthUs(emptyUs, bucket.atUs, emptyUs));
+  return less(bucket, capacityUnits(limit), worthUs(emptyUs, bucket.atUs, rampEndUs(limit, emptyUs)));
 }
+
+/**
+ * The end of the pause that a limit has a ramp after; 0: none. An adaptive one has none: it comes back by itself, and is throttled
+ * again and again while it looks for what the downstream takes, often for milliseconds.
+ */
+export const rampEndUs = ({ adaptive }: RateLimit, emptyUs: number): number =>
+  adaptive === null ? emptyUs : 0;
 
 /** When the pause of a bucket or of its governor ends or ended, whichever is later; 0: there was none. */
 export const emptyUsOf = ({ closedUs }: Pick<Bucket, 'closedUs'>, at: Moment): number =>
@@ -240,7 +249,8 @@ export const fastest = (limit: RateLimit): number =>
 /** The microsecond of the bucket's clock at which it will be full again. `emptyUs` as for {@link debtAt}. */
 export function fullAtUs(bucket: Bucket, limit: RateLimit, emptyUs: number): number {
   const fromUs = Math.max(bucket.atUs, emptyUs);
-  return whenWorth(ceilDiv(debtAt(bucket, limit, fromUs, emptyUs), bucket.rate), fromUs, emptyUs);
+  const owed = debtAt(bucket, limit, fromUs, emptyUs);
+  return whenWorth(ceilDiv(owed, bucket.rate), fromUs, rampEndUs(limit, emptyUs));
 }
 
 /** Whole tokens that fit now. */

@@ -89,7 +89,10 @@ const wholeSlots = ({ adaptive }: LeaseState, limit: ConcurrencyLimit): number =
 
 /** The slots there are now. @param emptyUs - When a pause ends or ended; 0: there was none. */
 export const slotsOf = (state: LeaseState, limit: ConcurrencyLimit, emptyUs: number): number =>
-  slotsInRamp(wholeSlots(state, limit), state.atUs, emptyUs);
+  // An adaptive one comes back by itself.
+  state.adaptive !== null && state.atUs >= emptyUs
+    ? wholeSlots(state, limit)
+    : slotsInRamp(wholeSlots(state, limit), state.atUs, emptyUs);
 
 export const heldOf = (state: LeaseState): number => state.leases.reduce((sum, { cost }) => sum + cost, 0);
 
@@ -114,7 +117,7 @@ export function leaseWaitUs(
   const whole = wholeSlots(state, limit);
   // A ramp keeps nobody from what it holds.
   if (needed <= (own !== undefined && cost <= own.cost ? whole : slots)) return 0;
-  const ramps = isRamping(state.atUs, emptyUs) && needed <= whole;
+  const ramps = limit.adaptive === null && isRamping(state.atUs, emptyUs) && needed <= whole;
   const rampUs = ramps ? whenSlots(needed, whole, emptyUs) : Number.POSITIVE_INFINITY;
   const firstUs = Math.min(rampUs, ...state.leases.map(({ untilUs }) => untilUs)) - state.atUs;
   return Math.min(ASK_AGAIN_US, firstUs);

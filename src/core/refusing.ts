@@ -1,4 +1,4 @@
-import { penalised, repace } from './gcra.ts';
+import { penalised, rampEndUs, repace } from './gcra.ts';
 import { leaveQueue, queueUp, wake } from './leases.ts';
 import { lineAfter } from './line.ts';
 import type { Moment } from './moment.ts';
@@ -98,7 +98,9 @@ function joinLine(buckets: Buckets, view: Slotting, at: Moment): void {
   // The line moves on by its own need: another limit of this request must not close it for everybody else.
   const ownUs = Math.max(at.nowUs + view.waitUs, view.lineUs);
   const behindUs =
-    leg.kind === 'rate' ? whenWorth(intervalUs(view), ownUs, view.emptyUs) : ownUs + intervalUs(view);
+    leg.kind === 'rate'
+      ? whenWorth(intervalUs(view), ownUs, rampEndUs(leg.limit, view.emptyUs))
+      : ownUs + intervalUs(view);
   const lineUs = lineAfter(behindUs, state.atUs);
   const punished = leg.kind === 'rate' && overLimit(view as RateView, at);
   const refused = state.refused + 1;

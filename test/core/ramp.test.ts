@@ -104,6 +104,23 @@ describe.each<[string, Request]>([
     }
   });
 
+  it('an adaptive limit is empty and has no ramp', () => {
+    const adaptive = { min: 50, max: 200 };
+    const office = pausedUntil(new Office({ calls: perSecond(100, { burst: 50, adaptive, ...by }) }), 5 * S);
+    expect(taken(office, 4 * S, 5 * S + 9_000)).toEqual([]);
+    expect(taken(office, 5 * S + 10_000, 5.5 * S).length).toBeGreaterThanOrEqual(50);
+    const slots = {
+      kind: 'concurrency' as const,
+      max: 10,
+      leaseMs: 60_000,
+      adaptive: { min: 1, max: 20 },
+      ...by,
+    };
+    const others = pausedUntil(new Office({ slots }), 5 * S);
+    expect(others.views(5 * S - 1, request).map(({ pausedUs }) => pausedUs)).toEqual([1]);
+    for (let n = 0; n < 10; n++) expect(others.allows(5 * S, { ...request, holder: `h${n}` })).toBe(true);
+  });
+
   it('nothing is reserved before it is over', () => {
     const office = pausedUntil(new Office({ calls: perSecond(2, { burst: 3, ...by }) }), 2 * S);
     const reserves = (us: number) =>

@@ -92,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '8855487e2dd38bd94fb7478fe60745302ae2ce19',
+  sha1: '5f3881ad048a2f8a2fd8c4c4bec52c9b993487b1',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -255,6 +255,9 @@ end
 local function emptyOf(bucket)
   return max(bucket.closed, closedUntil)
 end
+local function rampEndOf(bucket, empty)
+  return bucket.limit.adaptive and 0 or empty
+end
 local function lessDrained(bucket, debt, elapsed)
   if elapsed <= 0 then
     return debt
@@ -263,28 +266,28 @@ local function lessDrained(bucket, debt, elapsed)
 end
 local function debtAt(bucket, us, empty)
   if empty < bucket.at or empty > us then
-    return lessDrained(bucket, bucket.debt, worth(bucket.at, us, empty))
+    return lessDrained(bucket, bucket.debt, worth(bucket.at, us, rampEndOf(bucket, empty)))
   end
   local capacity = min(MAX_DEBT, bucket.limit.burst * bucket.unit)
   local atEnd = max(capacity, lessDrained(bucket, bucket.debt, empty - bucket.at))
-  return lessDrained(bucket, atEnd, worth(empty, us, empty))
+  return lessDrained(bucket, atEnd, worth(empty, us, rampEndOf(bucket, empty)))
 end
 local function emptiedUnits(bucket)
   local empty = emptyOf(bucket)
   if empty == 0 or empty > bucket.at then
     return 0
   end
-  return lessDrained(bucket, bucket.capacity, worth(empty, bucket.at, empty))
+  return lessDrained(bucket, bucket.capacity, worth(empty, bucket.at, rampEndOf(bucket, empty)))
 end
 local function waitFor(bucket, cost, priority)
   local limit, empty = bucket.limit, emptyOf(bucket)
   local from = max(bucket.at, empty)
   local over = debtAt(bucket, from, empty) + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
-  return over <= 0 and 0 or whenWorth(ceil(over / bucket.rate), from, empty) - bucket.at
+  return over <= 0 and 0 or whenWorth(ceil(over / bucket.rate), from, rampEndOf(bucket, empty)) - bucket.at
 end
 local function fullAt(bucket, empty)
   local from = max(bucket.at, empty)
-  return whenWorth(ceil(debtAt(bucket, from, empty) / bucket.rate), from, empty)
+  return whenWorth(ceil(debtAt(bucket, from, empty) / bucket.rate), from, rampEndOf(bucket, empty))
 end
 local adaptiveBegun, adaptiveRise, adaptiveUse, adaptiveHold, adaptiveObserve
 do
@@ -441,7 +444,7 @@ do
   end
   local function advance(bucket, us)
     if us >= bucket.at then
-      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, emptyOf(bucket)))
+      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, rampEndOf(bucket, emptyOf(bucket))))
       bucket.debt = debtAt(bucket, us, emptyOf(bucket))
       bucket.at = us
     end
@@ -498,7 +501,7 @@ do
       bucket.promised = 0
     end
     repace(bucket, rate)
-    bucket.ramp = empty <= now and isRamping(now, empty) and empty or 0
+    bucket.ramp = empty <= now and isRamping(now, rampEndOf(bucket, empty)) and empty or 0
   end
 end
 local readAdaptive, writeAdaptive
@@ -584,7 +587,7 @@ end
 local function commitRate(bucket, cost, start)
   local units = cost * bucket.limit.unit
   local ahead = start > bucket.at and start - bucket.at or 0
-  local pushed = max(0, worth(bucket.at, bucket.at + ahead, emptyOf(bucket)) * bucket.rate - bucket.debt)
+  local pushed = max(0, worth(bucket.at, bucket.at + ahead, rampEndOf(bucket, emptyOf(bucket))) * bucket.rate - bucket.debt)
   bucket.debt = bucket.debt + pushed + units
   bucket.granted = bucket.granted + cost
   if ahead > RECALL_US and cost <= bucket.limit.burst then
@@ -1008,7 +1011,11 @@ local function parseLease(member)
   return tonumber(fence), tonumber(cost), holder
 end
 local function slotsOf(bucket)
-  return slotsInRamp(bucket.allSlots, bucket.at, emptyOf(bucket))
+  local empty = emptyOf(bucket)
+  if bucket.adaptive and bucket.at >= empty then
+    return bucket.allSlots
+  end
+  return slotsInRamp(bucket.allSlots, bucket.at, empty)
 end
 local function askedOf(bucket, cost)
   return bucket.adaptive and min(cost, bucket.allSlots) or cost
@@ -1495,7 +1502,7 @@ local function slotWait(bucket, cost, holder)
     return cold
   end
   local first = ASK_AGAIN_US
-  if needed <= bucket.allSlots and isRamping(bucket.at, empty) then
+  if needed <= bucket.allSlots and isRamping(bucket.at, rampEndOf(bucket, empty)) then
     first = min(first, whenSlots(needed, bucket.allSlots, empty) - bucket.at)
   end
   for _, held in pairs(bucket.byHolder) do
@@ -1666,7 +1673,7 @@ do
   local function join(bucket, cost, wait)
     local slot = max(now + wait, bucket.seenLine)
     if bucket.kind == RATE then
-      local behind = whenWorth(intervalOf(bucket, cost), slot, emptyOf(bucket))
+      local behind = whenWorth(intervalOf(bucket, cost), slot, rampEndOf(bucket, emptyOf(bucket)))
       overLimit(bucket)
       joinLine(bucket, behind)
     else
