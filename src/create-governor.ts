@@ -49,5 +49,13 @@ export function createGovernor(options: CreateGovernorOptions): Governor {
       ? new MemoryStore(config, systemClock)
       : new RedisStore(config, redisClient(connection));
   const { name, maxWaiters, graceMs } = config;
-  return new Governor({ name, store, clock: systemClock, maxWaiters, graceMs, instance });
+  return new Governor({
+    name,
+    store,
+    clock: systemClock,
+    maxWaiters,
+    graceMs,
+    instance,
+    random: Math.random,
+  });
 }

@@ -80,7 +80,7 @@ do
       stepBack(bucket)
     end
     local empty = emptyOf(bucket)
-    if bucket.ramp ~= 0 and bucket.ramp ~= empty then
+    if bucket.ramp ~= 0 and bucket.ramp ~= rampEndOf(bucket, empty) then
       leaveRamp(bucket)
     end
     bucket.adaptive = limit.adaptive and adaptedAt(bucket, limit, now - bucket.at) or nil

@@ -27,7 +27,7 @@ export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
   const { nowUs } = at;
   const bucket = stored.atUs - nowUs > MAX_CLOCK_STEP_US ? stepped(stored, nowUs) : { ...stored };
   const emptyUs = emptyUsOf(bucket, at);
-  if (bucket.rampUs !== 0 && bucket.rampUs !== emptyUs) leaveRamp(bucket);
+  if (bucket.rampUs !== 0 && bucket.rampUs !== rampEndUs(limit, emptyUs)) leaveRamp(bucket);
   bucket.adaptive = limit.adaptive && adapted(bucket, limit, nowUs);
   const rate = rateAt(bucket, limit, nowUs);
   if (bucket.version !== at.version || bucket.periodUs !== limit.periodUs) {

@@ -36,8 +36,8 @@ export interface GovernorParts {
   readonly graceMs: number;
   /** Who this process is: unique among those that share the store. */
   readonly instance: string;
-  /** A number from 0 to 1, for jitter. Default `Math.random`. */
-  readonly random?: () => number;
+  /** A number from 0 to 1, for jitter. */
+  readonly random: () => number;
 }
 
 /** The control point of one downstream: all who act on it ask here first. Made by `createGovernor`. */
@@ -67,7 +67,7 @@ export class Governor {
     this.#waiters = new Waiters(clock, parts.maxWaiters);
     this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
     this.#waiting = new Waiting(store, clock, graceMs, this.#waiters, this.#reserving);
-    this.#outcomes = new Outcomes(store, clock, parts.random ?? Math.random);
+    this.#outcomes = new Outcomes(store, clock, parts.random);
     this.#running = new Running(clock, this.#waiting, this.#outcomes);
   }
 

@@ -29,7 +29,15 @@ export function memoryGovernor(options: GovernorOptions & { clock?: FakeClock })
   const store = new MemoryStore(config, clock);
   const { name, maxWaiters, graceMs } = config;
   return {
-    governor: new Governor({ name, store, clock, maxWaiters, graceMs, instance: 'memory' }),
+    governor: new Governor({
+      name,
+      store,
+      clock,
+      maxWaiters,
+      graceMs,
+      instance: 'memory',
+      random: Math.random,
+    }),
     clock,
     store,
   };

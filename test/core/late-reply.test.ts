@@ -30,7 +30,15 @@ it.each([
     const config = parseGovernorOptions({ name: 'late', limits: { calls: perSecond(10, { burst: 20 }) } });
     const { name, maxWaiters, graceMs } = config;
     const store = new SlowReplies(config, clock);
-    const governor = new Governor({ name, store, clock, maxWaiters, graceMs, instance: 'late' });
+    const governor = new Governor({
+      name,
+      store,
+      clock,
+      maxWaiters,
+      graceMs,
+      instance: 'late',
+      random: Math.random,
+    });
     if (idleMs !== undefined) {
       await governor.wait();
       await clock.advance(idleMs);

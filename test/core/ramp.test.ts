@@ -137,6 +137,15 @@ describe.each<[string, Request]>([
     expect(taken(office, 4 * S, 4.5 * S)).toEqual([]);
   });
 
+  it('what its ramp promised keeps its place when the limit becomes an adaptive one, which has none', () => {
+    const limit = { burst: 1, ...by };
+    const office = pausedUntil(new Office({ calls: perSecond(100, limit) }), 2 * S);
+    // The last starts at 2.9 s. Within a second of the change, it stands.
+    for (let n = 0; n < 40; n++) office.ask(2 * S, { ...request, maxWaitUs: Number.MAX_SAFE_INTEGER });
+    office.change({ calls: perSecond(100, { ...limit, adaptive: { min: 10, max: 100 } }) }, 2.001 * S);
+    expect(taken(office, 2.001 * S, 2.89 * S)).toEqual([]);
+  });
+
   it('slots come one after the other', () => {
     const office = pausedUntil(
       new Office({ slots: { kind: 'concurrency', max: 4, leaseMs: 60_000, ...by } }),

@@ -92,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '5f3881ad048a2f8a2fd8c4c4bec52c9b993487b1',
+  sha1: 'e75e8a8c4dea675930ed890550db3d603cae834a',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -484,7 +484,7 @@ do
       stepBack(bucket)
     end
     local empty = emptyOf(bucket)
-    if bucket.ramp ~= 0 and bucket.ramp ~= empty then
+    if bucket.ramp ~= 0 and bucket.ramp ~= rampEndOf(bucket, empty) then
       leaveRamp(bucket)
     end
     bucket.adaptive = limit.adaptive and adaptedAt(bucket, limit, now - bucket.at) or nil

@@ -344,6 +344,7 @@ export class Fleet {
       maxWaiters: 10_000,
       graceMs: 100,
       instance: 'simulated',
+      random: Math.random,
     });
     const keyed = code.some(({ by }) => by !== null);
     for (let number = 0; number < workers; number++) this.#addWorker(concurrency, maxHoldMs, keyed);
