@@ -12,7 +12,7 @@ const resolve = {
 };
 
 // Files that need no Redis. Everything else gets one from the global set-up, or fails: it never skips.
-const unit = ['test/core/**/*.test.ts', 'test/store/memory*.test.ts', 'test/**/*.unit.test.ts'];
+const unit = ['test/core/**/*.test.ts', 'test/store/memory/**/*.test.ts', 'test/**/*.unit.test.ts'];
 
 export default defineConfig({
   resolve,

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { parseAdaptive } from '../src/core/adaptive-options.ts';
+import { parseAdaptive } from '../src/core/limits/adaptive.ts';
 import { type Run, type Second, simulate } from '../test/core/support/adaptive-sim.ts';
 import {
   type Capacity,

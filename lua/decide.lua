@@ -45,7 +45,7 @@
               others   1 or 0
             { 1, '' }: the config is missing or not the one the caller knows; nothing was decided or written
   Time      the server's TIME, read once, in microseconds; never a caller's
-  Model     src/core/decide.ts; test/lua/parity.test.ts holds the two together
+  Model     src/core/decide/acquire.ts; test/lua/parity.test.ts holds the two together
 ]]
 --- @include "numbers"
 --- @include "reply"
@@ -63,18 +63,18 @@ local coldAt, closedUntil, changedAt = tonumber(config[3]) or 0, tonumber(config
 local words = cjson.decode(ARGV[2])
 local wakePrefix, eventsChannel, instance, countsListeners = words[1], words[2], words[3], words[4] == '1'
 
---- @include "gcra"
---- @include "buckets"
---- @include "acquire"
---- @include "terms"
---- @include "force"
---- @include "cancel"
---- @include "peek"
---- @include "at-most"
---- @include "settle"
---- @include "holding"
---- @include "pause"
---- @include "report"
+--- @include "buckets/rate/gcra"
+--- @include "decide/buckets"
+--- @include "decide/acquire"
+--- @include "decide/terms"
+--- @include "decide/force"
+--- @include "decide/cancel"
+--- @include "decide/peek"
+--- @include "decide/at-most"
+--- @include "decide/settle"
+--- @include "decide/holding"
+--- @include "decide/pause"
+--- @include "decide/report"
 
 -- The clock was wrong when these were written, and has been put right: nothing must stand still until it gets there.
 if coldAt - now > MAX_COLD_AHEAD_US then

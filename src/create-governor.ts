@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Governor } from './core/governor.ts';
-import { type GovernorOptions, parseGovernorOptions } from './core/governor-options.ts';
+import { type GovernorOptions, parseGovernorOptions } from './core/limits/governor-options.ts';
 import { MemoryStore } from './store/memory/memory-store.ts';
-import { type RedisConnection, redisClient } from './store/redis/connection.ts';
+import { type RedisConnection, redisClient } from './store/redis/client/connection.ts';
 import { RedisStore } from './store/redis/redis-store.ts';
 import { systemClock } from './system-clock.ts';
 

@@ -1,5 +1,5 @@
 --[[
-  The entry of a deferred job: its text in the first key, and its two times as scores. src/core/deferrals.ts says what
+  The entry of a deferred job: its text in the first key, and its two times as scores. src/core/ports/deferrals.ts says what
   for.
 
   KEYS[1]  entries  hash: job → count, attempts made and the delay its queue was told (ms), one space between them

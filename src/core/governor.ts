@@ -1,15 +1,5 @@
-import type { Clock } from './clock.ts';
-import type { Decision, Grant, LimitState, Refusal, Reservation } from './decision.ts';
-import type { Deferrals } from './deferrals.ts';
-import { GovernorClosedError, InvalidOptionError } from './errors.ts';
-import type { GovernorEvents } from './events.ts';
-import type { FeedbackOptions } from './feedback.ts';
-import type { ReservationHandle } from './grant-handle.ts';
-import type { Limits } from './limit.ts';
-import { limitStates, type PeekOptions } from './limit-state.ts';
-import { oneOf } from './options.ts';
-import { Outcomes, type WorkOutcome } from './outcomes.ts';
-import type { Cost, Keys } from './request.ts';
+import type { Decision, Grant, LimitState, Refusal, Reservation } from './answers.ts';
+import type { ReservationHandle } from './calls/grant.ts';
 import {
   checkNames,
   REQUEST_NAMES,
@@ -18,14 +8,24 @@ import {
   type ReserveOptions,
   type RunOptions,
   type WaitOptions,
-} from './request-options.ts';
-import { Reserving } from './reserving.ts';
-import { Running, type Work } from './running.ts';
-import type { Place } from './slot-queue.ts';
-import * as steering from './steering.ts';
-import type { Store } from './store.ts';
-import { Waiters } from './waiters.ts';
-import { Waiting } from './waiting.ts';
+} from './calls/options.ts';
+import { Outcomes, type WorkOutcome } from './calls/outcomes.ts';
+import { limitStates, type PeekOptions } from './calls/peek.ts';
+import { Reserving } from './calls/reserve.ts';
+import { Running, type Work } from './calls/run.ts';
+import type { Place } from './calls/slot-queue.ts';
+import * as steering from './calls/steer.ts';
+import { Waiting } from './calls/wait.ts';
+import { Waiters } from './calls/waiters.ts';
+import { oneOf } from './checks.ts';
+import type { Clock } from './clock.ts';
+import type { Cost, Keys } from './decide/legs.ts';
+import type { FeedbackOptions } from './downstream/feedback.ts';
+import { GovernorClosedError, InvalidOptionError } from './errors.ts';
+import type { Limits } from './limits/limit.ts';
+import type { Deferrals } from './ports/deferrals.ts';
+import type { GovernorEvents } from './ports/events.ts';
+import type { Store } from './ports/store.ts';
 
 /** What a governor is made of; `createGovernor` joins them. */
 export interface GovernorParts {

@@ -1,5 +1,5 @@
+import { durationMs } from '../core/checks.ts';
 import type { Clock } from '../core/clock.ts';
-import { durationMs } from '../core/options.ts';
 
 const MOST_MS = Number.MAX_SAFE_INTEGER;
 

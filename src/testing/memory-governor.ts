@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '../core/errors.ts';
 import { Governor } from '../core/governor.ts';
-import { type GovernorOptions, parseGovernorOptions } from '../core/governor-options.ts';
+import { type GovernorOptions, parseGovernorOptions } from '../core/limits/governor-options.ts';
 import { MemoryStore } from '../store/memory/memory-store.ts';
 import { FakeClock } from './fake-clock.ts';
 

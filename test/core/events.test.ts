@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { Emitter } from '../../src/core/events.ts';
+import { Emitter } from '../../src/core/ports/events.ts';
 
 interface Events {
   count: number;

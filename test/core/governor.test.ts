@@ -5,7 +5,7 @@ import {
   isInvalidOptionError,
 } from '../../src/core/errors.ts';
 import type { Governor } from '../../src/core/governor.ts';
-import { perDay, perHour, perSecond } from '../../src/core/rate-limit.ts';
+import { perDay, perHour, perSecond } from '../../src/core/limits/rate.ts';
 import { governed } from './support/governed.ts';
 
 const LIMITS = {

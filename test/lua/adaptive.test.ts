@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { assemble } from '../../scripts/assemble-script.mjs';
-import type { AdaptiveState } from '../../src/core/adaptive.ts';
-import type { Adaptive } from '../../src/core/adaptive-options.ts';
+import type { AdaptiveState } from '../../src/core/buckets/adaptive.ts';
+import type { Adaptive } from '../../src/core/limits/adaptive.ts';
 import {
   ADAPTIVE_START_US,
   type AdaptiveHistory,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { Verdict } from '../../src/core/decide/verdict.ts';
 import { CostExceedsBurstError } from '../../src/core/errors.ts';
-import type { LimitsOptions } from '../../src/core/limit.ts';
+import type { LimitsOptions } from '../../src/core/limits/limit.ts';
 import {
   horizonUs,
   MAX_CAPACITY_UNITS,
@@ -8,8 +9,7 @@ import {
   perDay,
   perHour,
   perSecond,
-} from '../../src/core/rate-limit.ts';
-import type { Verdict } from '../../src/core/verdict.ts';
+} from '../../src/core/limits/rate.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { rateLimits } from '../core/support/desk.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from '../store/support/terms.ts';

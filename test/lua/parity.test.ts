@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Bucket } from '../../src/core/gcra.ts';
-import { parseLimits } from '../../src/core/limit.ts';
-import type { Receipt } from '../../src/core/verdict.ts';
+import type { Bucket } from '../../src/core/buckets/rate/debt.ts';
+import type { Receipt } from '../../src/core/decide/verdict.ts';
+import { parseLimits } from '../../src/core/limits/limit.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { NORMAL } from '../store/support/terms.ts';
 import { connect, uniqueName } from '../support/redis.ts';

@@ -1,6 +1,6 @@
+import { plainObject } from '../../core/checks.ts';
+import { type Cost, type Keys, keyValue, wholeCost } from '../../core/decide/legs.ts';
 import { InvalidOptionError, isInvalidOptionError } from '../../core/errors.ts';
-import { plainObject } from '../../core/options.ts';
-import { type Cost, type Keys, keyValue, wholeCost } from '../../core/request.ts';
 
 /**
  * Values given in place of functions are the same for all jobs, so what is wrong with them is said when the worker is

@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import type { Deferrals } from '../../core/deferrals.ts';
+import type { Deferrals } from '../../core/ports/deferrals.ts';
 import type { Deferred } from './state.ts';
 
 const GONE = ['completed', 'failed', 'unknown'];

@@ -1,6 +1,6 @@
 import { type Job, type Processor, Worker, type WorkerListener, type WorkerOptions } from 'bullmq';
+import { plainObject } from '../../core/checks.ts';
 import { InvalidOptionError } from '../../core/errors.ts';
-import { plainObject } from '../../core/options.ts';
 import { type Governed, governed } from './governed.ts';
 import { type DeferralEnd, type DeferralLimit, type GovernOptions, parseGovernOptions } from './options.ts';
 import type { Deferred, GoverningState } from './state.ts';

@@ -1,7 +1,7 @@
 import type { Job, Processor, Worker } from 'bullmq';
+import { plainObject } from '../../core/checks.ts';
 import { InvalidOptionError } from '../../core/errors.ts';
 import type { Governor } from '../../core/governor.ts';
-import { plainObject } from '../../core/options.ts';
 import { Governing } from './governing.ts';
 import { type GovernOptions, parseGovernOptions } from './options.ts';
 import type { Deferred, GoverningState } from './state.ts';

@@ -1,5 +1,7 @@
 import { DelayedError, type Job, type Queue, WaitingError, type Worker } from 'bullmq';
-import type { Deferral } from '../../core/deferrals.ts';
+import type { ReservationHandle } from '../../core/calls/grant.ts';
+import type { Cost, Keys } from '../../core/decide/legs.ts';
+import { isThrottled, pauseOf, type Throttled } from '../../core/downstream/throttled.ts';
 import {
   InvalidOptionError,
   isCostExceedsBurstError,
@@ -7,26 +9,24 @@ import {
   isInvalidOptionError,
   isStoreUnavailableError,
 } from '../../core/errors.ts';
-import type { ReservationHandle } from '../../core/grant-handle.ts';
-import type { Cost, Keys } from '../../core/request.ts';
-import { isThrottled, pauseOf, type Throttled } from '../../core/throttled.ts';
-import { Admission, CLOSING } from './admission.ts';
-import { Arrivals } from './arrivals.ts';
-import { DeferralRecord } from './deferral-record.ts';
+import type { Deferral } from '../../core/ports/deferrals.ts';
+import { Admission, CLOSING } from './admit/admission.ts';
+import { reachOf } from './admit/reach.ts';
+import { Refused } from './admit/refused.ts';
+import { Deferring } from './defer/deferring.ts';
+import { paceOf } from './defer/pace.ts';
+import { DeferralRecord } from './defer/record.ts';
+import { Retimer } from './defer/retimer.ts';
 import { deferredOf } from './deferred.ts';
-import { Deferring } from './deferring.ts';
-import { Feed } from './feed.ts';
-import { Fetching } from './fetching.ts';
+import { Arrivals } from './fetch/arrivals.ts';
+import { Feed } from './fetch/feed.ts';
+import { Fetching } from './fetch/fetching.ts';
 import { giveGrant } from './grants.ts';
 import { asError, unrecoverable } from './job-errors.ts';
 import type { Govern } from './options.ts';
-import { paceOf } from './pace.ts';
-import { lazyQueueOf } from './queue-of.ts';
-import { reachOf } from './reach.ts';
-import { Refused } from './refused.ts';
-import { Retimer } from './retimer.ts';
+import { lazyQueueOf } from './queue/queue-of.ts';
+import { warnOfConflicts } from './queue/warnings.ts';
 import { type Deferred, type GoverningState, newCounters } from './state.ts';
-import { warnOfConflicts } from './warnings.ts';
 
 // A store that does not answer refuses nothing and grants nothing: the jobs stay queued, and it is asked again then.
 const STORE_RETRY_MS = 1_000;

@@ -1,4 +1,4 @@
-import type { Grant } from '../../core/decision.ts';
+import type { Grant } from '../../core/answers.ts';
 
 const grants = new WeakMap<object, Grant>();
 

@@ -1,5 +1,5 @@
 /** `flyball/bullmq`: BullMQ workers and processors that ask a governor before each job. */
-export { isThrottled, Throttled, type ThrottledOptions } from '../../core/throttled.ts';
+export { isThrottled, Throttled, type ThrottledOptions } from '../../core/downstream/throttled.ts';
 export { attemptOf, type Governed, governed } from './governed.ts';
 export {
   GovernedWorker,

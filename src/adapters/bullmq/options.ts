@@ -1,10 +1,10 @@
 import type { Job } from 'bullmq';
-import type { Refusal } from '../../core/decision.ts';
+import type { Refusal } from '../../core/answers.ts';
+import type { Priority } from '../../core/calls/options.ts';
+import { durationMs, knownNames, oneOf, plainObject, wholeNumber } from '../../core/checks.ts';
+import type { Cost, Keys } from '../../core/decide/legs.ts';
 import { InvalidOptionError } from '../../core/errors.ts';
 import { Governor } from '../../core/governor.ts';
-import { durationMs, knownNames, oneOf, plainObject, wholeNumber } from '../../core/options.ts';
-import type { Cost, Keys } from '../../core/request.ts';
-import type { Priority } from '../../core/request-options.ts';
 import { constantCost, constantKeys } from './constants.ts';
 
 /** What becomes of a refused job. */

@@ -1,4 +1,4 @@
-import type { State, Buckets as View } from '../../core/states.ts';
+import type { State, Buckets as View } from '../../core/decide/buckets.ts';
 
 /** The states of a governor by name, each until it says nothing more. */
 export class Buckets implements View {

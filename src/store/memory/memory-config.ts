@@ -5,11 +5,11 @@ import {
   fillingUs,
   MAX_HISTORY,
   overlaid,
-} from '../../core/configuration.ts';
-import { Emitter } from '../../core/events.ts';
-import type { Limits } from '../../core/limit.ts';
-import type { StoreConfig } from '../../core/store.ts';
-import type { StoreMessage } from '../../core/store-message.ts';
+} from '../../core/limits/configuration.ts';
+import type { Limits } from '../../core/limits/limit.ts';
+import { Emitter } from '../../core/ports/events.ts';
+import type { StoreMessage } from '../../core/ports/messages.ts';
+import type { StoreConfig } from '../../core/ports/store.ts';
 
 /** The configuration of a memory store: what code proposes, and what an operator of this process set over it. */
 export class MemoryConfig {

@@ -5,7 +5,7 @@ import {
   type Move,
   type NewDeferral,
   type Parked,
-} from '../../core/deferrals.ts';
+} from '../../core/ports/deferrals.ts';
 
 interface Entry {
   count: number;

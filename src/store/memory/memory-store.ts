@@ -1,8 +1,8 @@
-import type { AdaptiveReport } from '../../core/adaptive.ts';
+import type { AdaptiveReport } from '../../core/buckets/adaptive.ts';
+import { MAX_AHEAD_US, type Moment } from '../../core/buckets/moment.ts';
+import { RAMP_US } from '../../core/buckets/ramp.ts';
 import type { Clock } from '../../core/clock.ts';
-import { type Configuration, fillingUs } from '../../core/configuration.ts';
-import { acquire, atMost, force, peek } from '../../core/decide.ts';
-import { GovernorClosedError } from '../../core/errors.ts';
+import { acquire, atMost, force, peek } from '../../core/decide/acquire.ts';
 import {
   cancel,
   type HeldSlot,
@@ -13,15 +13,15 @@ import {
   settle,
   settledUnder,
   slotUnder,
-} from '../../core/give-back.ts';
-import type { Limits } from '../../core/limit.ts';
-import { MAX_AHEAD_US, type Moment } from '../../core/moment.ts';
-import { pauseUntil, resume } from '../../core/pausing.ts';
-import { RAMP_US } from '../../core/ramp.ts';
-import { type Cost, type Keys, keyedLegsOf, legsOf } from '../../core/request.ts';
-import type { Request, Store, StoreConfig } from '../../core/store.ts';
-import type { StoreMessage } from '../../core/store-message.ts';
-import type { Receipt, Terms, Verdict } from '../../core/verdict.ts';
+} from '../../core/decide/give-back.ts';
+import { type Cost, type Keys, keyedLegsOf, legsOf } from '../../core/decide/legs.ts';
+import { pauseUntil, resume } from '../../core/decide/pause.ts';
+import type { Receipt, Terms, Verdict } from '../../core/decide/verdict.ts';
+import { GovernorClosedError } from '../../core/errors.ts';
+import { type Configuration, fillingUs } from '../../core/limits/configuration.ts';
+import type { Limits } from '../../core/limits/limit.ts';
+import type { StoreMessage } from '../../core/ports/messages.ts';
+import type { Request, Store, StoreConfig } from '../../core/ports/store.ts';
 import { Buckets } from './buckets.ts';
 import { MemoryConfig } from './memory-config.ts';
 import { MemoryDeferrals } from './memory-deferrals.ts';

@@ -1,4 +1,4 @@
-import type { Leg } from '../../core/request.ts';
+import type { Leg } from '../../core/decide/legs.ts';
 
 /**
  * The names of a governor's keys; docs/redis-keys.md describes what they hold. All of them share the hash tag `{name}`, so

@@ -1,16 +1,14 @@
-import type { AdaptiveReport } from '../../core/adaptive.ts';
-import type { Configuration } from '../../core/configuration.ts';
+import type { AdaptiveReport } from '../../core/buckets/adaptive.ts';
+import type { HeldSlot } from '../../core/decide/give-back.ts';
+import type { Cost, Keys } from '../../core/decide/legs.ts';
+import type { Receipt, Terms, Verdict } from '../../core/decide/verdict.ts';
 import { GovernorClosedError, StoreUnavailableError } from '../../core/errors.ts';
-import type { HeldSlot } from '../../core/give-back.ts';
-import type { Limits } from '../../core/limit.ts';
-import type { Cost, Keys } from '../../core/request.ts';
-import type { Request, Store, StoreConfig } from '../../core/store.ts';
-import type { StoreMessage } from '../../core/store-message.ts';
-import type { Receipt, Terms, Verdict } from '../../core/verdict.ts';
-import { DecideCall } from './decide-call.ts';
-import { messageIn, pausedText, resumedText, versionIn } from './event-text.ts';
-import { GroupCommit, type Outcome } from './group-commit.ts';
-import { configKey, eventsChannel, wakePrefix } from './keys.ts';
+import type { Configuration } from '../../core/limits/configuration.ts';
+import type { Limits } from '../../core/limits/limit.ts';
+import type { StoreMessage } from '../../core/ports/messages.ts';
+import type { Request, Store, StoreConfig } from '../../core/ports/store.ts';
+import { DecideCall } from './call/decide-call.ts';
+import { GroupCommit, type Outcome } from './call/group-commit.ts';
 import {
   acquire,
   atMost,
@@ -26,14 +24,16 @@ import {
   report,
   resumeKeys,
   settle,
-} from './operations.ts';
-import type { RedisClient } from './redis-client.ts';
-import { RedisDeferrals } from './redis-deferrals.ts';
-import { type Numbers, parseReply } from './reply.ts';
-import { runScript } from './run-script.ts';
+} from './call/operations.ts';
+import { type Numbers, parseReply } from './call/reply.ts';
+import type { RedisClient } from './client/redis-client.ts';
+import { runScript } from './client/run-script.ts';
+import { type InForce, SharedConfig } from './config/shared-config.ts';
+import { RedisDeferrals } from './deferrals.ts';
+import { configKey, eventsChannel, wakePrefix } from './keys.ts';
+import { messageIn, pausedText, resumedText, versionIn } from './messages/event-text.ts';
+import { StoreMessages } from './messages/store-messages.ts';
 import { decideScript, pauseScript } from './scripts.generated.ts';
-import { type InForce, SharedConfig } from './shared-config.ts';
-import { StoreMessages } from './store-messages.ts';
 
 // A change of the limits is met once or twice by a call; more often, something is changing them all the time.
 const MAX_SENDS = 10;

@@ -1,18 +1,18 @@
 import { EventEmitter } from 'node:events';
 import type { Job, Worker } from 'bullmq';
 import { describe, expect, test, vi } from 'vitest';
-import { Admission } from '../../../src/adapters/bullmq/admission.ts';
-import { DeferralRecord } from '../../../src/adapters/bullmq/deferral-record.ts';
-import { Deferring } from '../../../src/adapters/bullmq/deferring.ts';
-import { Feed } from '../../../src/adapters/bullmq/feed.ts';
-import { Fetching } from '../../../src/adapters/bullmq/fetching.ts';
+import { Admission } from '../../../src/adapters/bullmq/admit/admission.ts';
+import { reachOf } from '../../../src/adapters/bullmq/admit/reach.ts';
+import { Refused } from '../../../src/adapters/bullmq/admit/refused.ts';
+import { Deferring } from '../../../src/adapters/bullmq/defer/deferring.ts';
+import { DeferralRecord } from '../../../src/adapters/bullmq/defer/record.ts';
+import { Feed } from '../../../src/adapters/bullmq/fetch/feed.ts';
+import { Fetching } from '../../../src/adapters/bullmq/fetch/fetching.ts';
 import { Governing } from '../../../src/adapters/bullmq/governing.ts';
 import { type GovernOptions, parseGovernOptions } from '../../../src/adapters/bullmq/options.ts';
-import { reachOf } from '../../../src/adapters/bullmq/reach.ts';
-import { Refused } from '../../../src/adapters/bullmq/refused.ts';
 import { newCounters } from '../../../src/adapters/bullmq/state.ts';
-import type { LimitsOptions } from '../../../src/core/limit.ts';
-import { perHour, perSecond } from '../../../src/core/rate-limit.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
+import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
 import { memoryGovernor } from '../../../src/testing/memory-governor.ts';
 
 /** A worker whose loop ends at each pause and begins anew at each resume, as BullMQ's does when it has no jobs. */

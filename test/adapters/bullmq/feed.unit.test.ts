@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { perHour, perSecond } from 'flyball';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { Feed } from '../../../src/adapters/bullmq/feed.ts';
+import { Feed } from '../../../src/adapters/bullmq/fetch/feed.ts';
 import { Fleet, type FleetOptions } from './feed-simulator.ts';
 
 // It looks at the queue's settings in Redis, and there is none.
-vi.mock('../../../src/adapters/bullmq/warnings.ts', () => ({ warnOfConflicts: () => {} }));
+vi.mock('../../../src/adapters/bullmq/queue/warnings.ts', () => ({ warnOfConflicts: () => {} }));
 
 // The gates open at times of their own; the same ones in each run.
 beforeEach(() => {

@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { Worker } from 'bullmq';
 import { FakeClock } from 'flyball/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Feed } from '../../../src/adapters/bullmq/feed.ts';
-import { Fetching } from '../../../src/adapters/bullmq/fetching.ts';
+import { Feed } from '../../../src/adapters/bullmq/fetch/feed.ts';
+import { Fetching } from '../../../src/adapters/bullmq/fetch/fetching.ts';
 
 const MAX_HOLD_MS = 1_000;
 

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { Job, Queue, Worker } from 'bullmq';
 import { describe, expect, test } from 'vitest';
-import type { Pace } from '../../../src/adapters/bullmq/pace.ts';
-import { Retimer } from '../../../src/adapters/bullmq/retimer.ts';
-import { perHour } from '../../../src/core/rate-limit.ts';
+import type { Pace } from '../../../src/adapters/bullmq/defer/pace.ts';
+import { Retimer } from '../../../src/adapters/bullmq/defer/retimer.ts';
+import { perHour } from '../../../src/core/limits/rate.ts';
 import { memoryGovernor } from '../../../src/testing/memory-governor.ts';
 
 /** Jobs of a queue that are put aside, a retimer for it, and what it has done. */

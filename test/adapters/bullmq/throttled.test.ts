@@ -2,7 +2,7 @@ import { type Job, Worker } from 'bullmq';
 import { type Governor, InvalidOptionError, isDeferralLimitError, perHour, perSecond } from 'flyball';
 import { governed, isThrottled, Throttled } from 'flyball/bullmq';
 import { describe, expect, test } from 'vitest';
-import type { FeedbackOptions } from '../../../src/core/feedback.ts';
+import type { FeedbackOptions } from '../../../src/core/downstream/feedback.ts';
 import { addJobs, Bench, until, untilCompleted } from './bench.ts';
 
 const anything = (value: unknown) => value as never;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { optionConflicts, versionConflicts } from '../../../src/adapters/bullmq/warnings.ts';
+import { optionConflicts, versionConflicts } from '../../../src/adapters/bullmq/queue/warnings.ts';
 
 describe('versionConflicts', () => {
   // https://github.com/taskforcesh/bullmq/issues/4163: before 5.76.11 close() did not end while jobs were deferred.

@@ -7,8 +7,8 @@ import {
   observed,
   risen,
   used,
-} from '../../../src/core/adaptive.ts';
-import { type Adaptive, parseAdaptive } from '../../../src/core/adaptive-options.ts';
+} from '../../../src/core/buckets/adaptive.ts';
+import { type Adaptive, parseAdaptive } from '../../../src/core/limits/adaptive.ts';
 
 /** One thing that happens to an adaptive limit, after the clock has moved by `afterUs`. */
 interface AdaptiveStep {

@@ -6,8 +6,8 @@ import {
   observed,
   risen,
   used,
-} from '../../../src/core/adaptive.ts';
-import type { Adaptive } from '../../../src/core/adaptive-options.ts';
+} from '../../../src/core/buckets/adaptive.ts';
+import type { Adaptive } from '../../../src/core/limits/adaptive.ts';
 
 /** What the other side makes of a call that reaches it. */
 interface Answer {

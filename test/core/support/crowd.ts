@@ -1,5 +1,5 @@
-import type { LimitsOptions } from '../../../src/core/limit.ts';
-import type { Keys } from '../../../src/core/request.ts';
+import type { Keys } from '../../../src/core/decide/legs.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { S } from './desk.ts';
 import { Office, WAITING } from './office.ts';
 

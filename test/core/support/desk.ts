@@ -1,12 +1,17 @@
-import { acquire, force, peek } from '../../../src/core/decide.ts';
-import type { Bucket } from '../../../src/core/gcra.ts';
-import { cancel } from '../../../src/core/give-back.ts';
-import { type LimitOptions, type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limit.ts';
-import type { Moment } from '../../../src/core/moment.ts';
-import type { RateLimit } from '../../../src/core/rate-limit.ts';
-import { type Cost, type Keys, legsOf } from '../../../src/core/request.ts';
-import type { Buckets } from '../../../src/core/states.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import type { Moment } from '../../../src/core/buckets/moment.ts';
+import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
+import { acquire, force, peek } from '../../../src/core/decide/acquire.ts';
+import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { cancel } from '../../../src/core/decide/give-back.ts';
+import { type Cost, type Keys, legsOf } from '../../../src/core/decide/legs.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import {
+  type LimitOptions,
+  type Limits,
+  type LimitsOptions,
+  parseLimits,
+} from '../../../src/core/limits/limit.ts';
+import type { RateLimit } from '../../../src/core/limits/rate.ts';
 
 /** A second, in microseconds. Times in these tests are microseconds from the desk's own zero unless their name says else. */
 export const S = 1_000_000;

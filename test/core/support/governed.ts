@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import type { LimitsOptions } from '../../../src/core/limit.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { memoryGovernor } from '../../../src/testing/index.ts';
 
 interface Options {

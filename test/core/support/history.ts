@@ -1,13 +1,13 @@
 import fc from 'fast-check';
-import { acquire, force } from '../../../src/core/decide.ts';
-import { type Bucket, fullAtUs } from '../../../src/core/gcra.ts';
-import { cancel } from '../../../src/core/give-back.ts';
-import { LINE_GRACE_US } from '../../../src/core/line.ts';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/moment.ts';
-import { MAX_CAPACITY_UNITS, MAX_DEBT_UNITS, type RateLimit } from '../../../src/core/rate-limit.ts';
-import { legsOf, type RateLeg } from '../../../src/core/request.ts';
-import type { Buckets } from '../../../src/core/states.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import { LINE_GRACE_US } from '../../../src/core/buckets/line.ts';
+import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
+import { type Bucket, fullAtUs } from '../../../src/core/buckets/rate/debt.ts';
+import { acquire, force } from '../../../src/core/decide/acquire.ts';
+import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { cancel } from '../../../src/core/decide/give-back.ts';
+import { legsOf, type RateLeg } from '../../../src/core/decide/legs.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import { MAX_CAPACITY_UNITS, MAX_DEBT_UNITS, type RateLimit } from '../../../src/core/limits/rate.ts';
 import { momentAt, NOBODY, noWake, rateLimits } from './desk.ts';
 
 /** Random histories of a governor: what is drawn, and what it means. Shared by the properties in this folder. */

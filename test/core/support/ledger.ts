@@ -1,4 +1,4 @@
-import type { RateLimit } from '../../../src/core/rate-limit.ts';
+import type { RateLimit } from '../../../src/core/limits/rate.ts';
 
 /** One grant as an auditor sees it: when the work was allowed to start, and what it cost. */
 export interface Start {

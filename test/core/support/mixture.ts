@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import type { LeaseState } from '../../../src/core/leases.ts';
-import { type Limits, parseLimits } from '../../../src/core/limit.ts';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/moment.ts';
-import type { RateLimit } from '../../../src/core/rate-limit.ts';
-import type { Receipt, ReceiptLeg, Verdict } from '../../../src/core/verdict.ts';
+import type { LeaseState } from '../../../src/core/buckets/concurrency/leases.ts';
+import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
+import type { Receipt, ReceiptLeg, Verdict } from '../../../src/core/decide/verdict.ts';
+import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
+import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import { S, ZERO_US } from './desk.ts';
 import { Office, type Request, slotsOf } from './office.ts';
 

@@ -1,13 +1,20 @@
-import type { ConcurrencyLimit } from '../../../src/core/concurrency-limit.ts';
-import { acquire, atMost, force } from '../../../src/core/decide.ts';
-import { cancel, type HeldSlot, leave, release, renew, settle } from '../../../src/core/give-back.ts';
-import { type Limit, type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limit.ts';
-import type { Moment } from '../../../src/core/moment.ts';
-import { pauseUntil, resume } from '../../../src/core/pausing.ts';
-import { actualOf, type Cost, type Keys, keyedLegsOf, type Leg, legsOf } from '../../../src/core/request.ts';
-import { type Buckets, type State, stateName } from '../../../src/core/states.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
-import { type Asker, viewsOf } from '../../../src/core/views.ts';
+import type { Moment } from '../../../src/core/buckets/moment.ts';
+import { acquire, atMost, force } from '../../../src/core/decide/acquire.ts';
+import { type Buckets, type State, stateName } from '../../../src/core/decide/buckets.ts';
+import { cancel, type HeldSlot, leave, release, renew, settle } from '../../../src/core/decide/give-back.ts';
+import {
+  actualOf,
+  type Cost,
+  type Keys,
+  keyedLegsOf,
+  type Leg,
+  legsOf,
+} from '../../../src/core/decide/legs.ts';
+import { pauseUntil, resume } from '../../../src/core/decide/pause.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import { type Asker, viewsOf } from '../../../src/core/decide/views.ts';
+import type { ConcurrencyLimit } from '../../../src/core/limits/concurrency.ts';
+import { type Limit, type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limits/limit.ts';
 import { ZERO_US } from './desk.ts';
 
 export interface Request extends Partial<Terms> {

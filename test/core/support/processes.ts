@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { Governor } from '../../../src/core/governor.ts';
-import { type GovernorOptions, parseGovernorOptions } from '../../../src/core/governor-options.ts';
-import type { Store } from '../../../src/core/store.ts';
+import { type GovernorOptions, parseGovernorOptions } from '../../../src/core/limits/governor-options.ts';
+import type { Store } from '../../../src/core/ports/store.ts';
 import { MemoryStore } from '../../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../../src/testing/index.ts';
 

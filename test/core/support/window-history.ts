@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import { type Limits, parseLimits } from '../../../src/core/limit.ts';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/moment.ts';
-import type { Receipt } from '../../../src/core/verdict.ts';
-import type { WindowState } from '../../../src/core/window.ts';
-import type { WindowLimit, WindowLimitOptions } from '../../../src/core/window-limit.ts';
+import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
+import type { WindowState } from '../../../src/core/buckets/window/window.ts';
+import type { Receipt } from '../../../src/core/decide/verdict.ts';
+import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
+import type { WindowLimit, WindowLimitOptions } from '../../../src/core/limits/window.ts';
 import { ZERO_US } from './desk.ts';
 import { Office } from './office.ts';
 

@@ -1,6 +1,6 @@
 -- Plays a history of one adaptive limit and replies with its state after each step; ../adaptive.test.ts compares it.
 local now
---- @include "adaptive"
+--- @include "buckets/adaptive"
 local input = cjson.decode(ARGV[1])
 now = input.start
 local state = adaptiveBegun(input.rule, input.initial)

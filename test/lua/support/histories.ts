@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import type { LimitsOptions } from '../../../src/core/limit.ts';
-import type { RateLimitOptions } from '../../../src/core/rate-limit.ts';
-import type { Request } from '../../../src/core/store.ts';
-import type { Terms } from '../../../src/core/verdict.ts';
+import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
+import type { RateLimitOptions } from '../../../src/core/limits/rate.ts';
+import type { Request } from '../../../src/core/ports/store.ts';
 import { ask, OR_SLOT } from '../../store/support/terms.ts';
 
 /** One thing that a history does; `back` counts receipts from the newest. */

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { assemble } from '../../../scripts/assemble-script.mjs';
-import type { RedisClient } from '../../../src/store/redis/redis-client.ts';
+import type { RedisClient } from '../../../src/store/redis/client/redis-client.ts';
 import * as generated from '../../../src/store/redis/scripts.generated.ts';
 
 /** State stays far longer than any test, so that only the times in it decide. */

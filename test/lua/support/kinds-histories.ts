@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import type { AdaptiveReport } from '../../../src/core/adaptive.ts';
-import type { LimitsOptions } from '../../../src/core/limit.ts';
-import type { Cost, Keys } from '../../../src/core/request.ts';
-import type { Request } from '../../../src/core/store.ts';
-import type { Terms } from '../../../src/core/verdict.ts';
+import type { AdaptiveReport } from '../../../src/core/buckets/adaptive.ts';
+import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
+import type { Request } from '../../../src/core/ports/store.ts';
 import { limits } from './kinds-limits.ts';
 
 type Priority = Terms['priority'];

@@ -1,7 +1,7 @@
-import type { LimitsOptions } from '../../../src/core/limit.ts';
-import type { Cost, Keys } from '../../../src/core/request.ts';
-import type { Terms } from '../../../src/core/verdict.ts';
-import type { WindowLimitOptions } from '../../../src/core/window-limit.ts';
+import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
+import type { WindowLimitOptions } from '../../../src/core/limits/window.ts';
 import type { Batch, History, Step } from './kinds-histories.ts';
 
 const NOW: Terms = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import type { AdaptiveOptions } from '../../../src/core/adaptive-options.ts';
-import { type LimitOptions, type LimitsOptions, parseLimit } from '../../../src/core/limit.ts';
-import type { RateLimitOptions } from '../../../src/core/rate-limit.ts';
+import type { AdaptiveOptions } from '../../../src/core/limits/adaptive.ts';
+import { type LimitOptions, type LimitsOptions, parseLimit } from '../../../src/core/limits/limit.ts';
+import type { RateLimitOptions } from '../../../src/core/limits/rate.ts';
 
 /** Names of limits and attributes are the same throughout, so that a request is one under all limits of a history. */
 const NAMES = ['a', 'b', 'c', 'd'] as const;

@@ -1,12 +1,12 @@
-import * as decide from '../../../src/core/decide.ts';
-import { MAX_COLD_AHEAD_US } from '../../../src/core/gcra.ts';
-import * as giveBack from '../../../src/core/give-back.ts';
-import type { Limits } from '../../../src/core/limit.ts';
-import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../../src/core/moment.ts';
-import { pauseUntil, resume } from '../../../src/core/pausing.ts';
-import { keyedLegsOf, legsOf } from '../../../src/core/request.ts';
-import type { Buckets, State } from '../../../src/core/states.ts';
-import type { Receipt, Wake } from '../../../src/core/verdict.ts';
+import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../../src/core/buckets/moment.ts';
+import { MAX_COLD_AHEAD_US } from '../../../src/core/buckets/rate/debt.ts';
+import * as decide from '../../../src/core/decide/acquire.ts';
+import type { Buckets, State } from '../../../src/core/decide/buckets.ts';
+import * as giveBack from '../../../src/core/decide/give-back.ts';
+import { keyedLegsOf, legsOf } from '../../../src/core/decide/legs.ts';
+import { pauseUntil, resume } from '../../../src/core/decide/pause.ts';
+import type { Receipt, Wake } from '../../../src/core/decide/verdict.ts';
+import type { Limits } from '../../../src/core/limits/limit.ts';
 import type { Step } from './kinds-histories.ts';
 
 /** States by name, and from when each says nothing more. */

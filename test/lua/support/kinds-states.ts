@@ -1,19 +1,19 @@
 import type { Redis } from 'ioredis';
-import type { AdaptiveState } from '../../../src/core/adaptive.ts';
-import type { Bucket } from '../../../src/core/gcra.ts';
-import type { KeyRegistry } from '../../../src/core/key-overflow.ts';
-import type { LeaseState } from '../../../src/core/leases.ts';
-import type { Limit } from '../../../src/core/limit.ts';
-import type { Moment } from '../../../src/core/moment.ts';
-import type { Leg } from '../../../src/core/request.ts';
-import type { ShareGroup, ShareState } from '../../../src/core/share.ts';
-import { groupName, registryName, type State, stateName } from '../../../src/core/states.ts';
-import type { WindowState } from '../../../src/core/window.ts';
+import type { AdaptiveState } from '../../../src/core/buckets/adaptive.ts';
+import type { LeaseState } from '../../../src/core/buckets/concurrency/leases.ts';
+import type { KeyRegistry } from '../../../src/core/buckets/key-overflow.ts';
+import type { Moment } from '../../../src/core/buckets/moment.ts';
+import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
+import type { ShareGroup, ShareState } from '../../../src/core/buckets/share/share.ts';
+import type { WindowState } from '../../../src/core/buckets/window/window.ts';
+import { groupName, registryName, type State, stateName } from '../../../src/core/decide/buckets.ts';
+import type { Leg } from '../../../src/core/decide/legs.ts';
+import type { Limit } from '../../../src/core/limits/limit.ts';
 import { bucketKey, bucketKeys, registryKey } from '../../../src/store/redis/keys.ts';
 
 type Hash = Record<string, string>;
 
-/** What Redis holds of the given buckets, as core would: by the names and in the shapes of src/core/states.ts. */
+/** What Redis holds of the given buckets, as core would: by the names and in the shapes of src/core/decide/buckets.ts. */
 export async function statesOf(
   redis: Redis,
   governor: string,
@@ -138,7 +138,7 @@ function slotsOf(hash: Hash, leases: readonly string[], queue: readonly string[]
   };
 }
 
-// In the order of lua/includes/adaptive-text.lua.
+// In the order of lua/includes/buckets/adaptive-text.lua.
 const ADAPTIVE: readonly (keyof AdaptiveState)[] = [
   'value',
   'bad',

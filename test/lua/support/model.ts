@@ -1,13 +1,13 @@
-import { changesInWords, fillingUs } from '../../../src/core/configuration.ts';
-import { acquire, force, peek, type Sight } from '../../../src/core/decide.ts';
-import { type Bucket, MAX_COLD_AHEAD_US } from '../../../src/core/gcra.ts';
-import { cancel } from '../../../src/core/give-back.ts';
-import type { Limits } from '../../../src/core/limit.ts';
-import { MAX_CLOCK_STEP_US, type Moment } from '../../../src/core/moment.ts';
-import { legsOf } from '../../../src/core/request.ts';
-import type { Buckets } from '../../../src/core/states.ts';
-import type { Request } from '../../../src/core/store.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import { MAX_CLOCK_STEP_US, type Moment } from '../../../src/core/buckets/moment.ts';
+import { type Bucket, MAX_COLD_AHEAD_US } from '../../../src/core/buckets/rate/debt.ts';
+import { acquire, force, peek, type Sight } from '../../../src/core/decide/acquire.ts';
+import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { cancel } from '../../../src/core/decide/give-back.ts';
+import { legsOf } from '../../../src/core/decide/legs.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import { changesInWords, fillingUs } from '../../../src/core/limits/configuration.ts';
+import type { Limits } from '../../../src/core/limits/limit.ts';
+import type { Request } from '../../../src/core/ports/store.ts';
 import { momentAt, noWake } from '../../core/support/desk.ts';
 
 /** What src/core makes of a history: the oracle for the Lua scripts. */

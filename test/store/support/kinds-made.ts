@@ -1,7 +1,7 @@
-import type { Sight } from '../../../src/core/decide.ts';
-import type { HeldSlot } from '../../../src/core/give-back.ts';
-import type { Cost, Keys } from '../../../src/core/request.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/verdict.ts';
+import type { Sight } from '../../../src/core/decide/acquire.ts';
+import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
+import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import type { Made, StoreOptions } from './made.ts';
 import { AT_ONCE, NORMAL } from './terms.ts';
 

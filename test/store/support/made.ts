@@ -1,9 +1,9 @@
-import type { ColdStart } from '../../../src/core/governor-options.ts';
-import type { LimitsOptions } from '../../../src/core/limit.ts';
-import { perSecond } from '../../../src/core/rate-limit.ts';
-import type { Cost, Keys } from '../../../src/core/request.ts';
-import type { Store } from '../../../src/core/store.ts';
-import type { Terms, Verdict } from '../../../src/core/verdict.ts';
+import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import type { ColdStart } from '../../../src/core/limits/governor-options.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
+import { perSecond } from '../../../src/core/limits/rate.ts';
+import type { Store } from '../../../src/core/ports/store.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from './terms.ts';
 
 export interface Made {

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
-import type { ColdStart } from '../../../src/core/governor-options.ts';
-import { parseGovernorOptions } from '../../../src/core/governor-options.ts';
-import type { LimitsOptions } from '../../../src/core/limit.ts';
+import type { ColdStart } from '../../../src/core/limits/governor-options.ts';
+import { parseGovernorOptions } from '../../../src/core/limits/governor-options.ts';
+import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { type CreateGovernorOptions, createGovernor } from '../../../src/create-governor.ts';
-import { type RedisConnection, redisClient } from '../../../src/store/redis/connection.ts';
+import { type RedisConnection, redisClient } from '../../../src/store/redis/client/connection.ts';
 import { RedisStore } from '../../../src/store/redis/redis-store.ts';
 import { connect, startRedis } from '../../support/redis.ts';
 

@@ -1,6 +1,6 @@
-import type { Cost, Keys } from '../../../src/core/request.ts';
-import type { Request } from '../../../src/core/store.ts';
-import type { Terms } from '../../../src/core/verdict.ts';
+import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { Request } from '../../../src/core/ports/store.ts';
 
 /** A request of nobody in particular, as none of its limits has slots to hold. */
 export const ask = (cost: Cost = 1, keys?: Keys): Request => ({ cost, keys, holder: '' });

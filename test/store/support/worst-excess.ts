@@ -1,4 +1,4 @@
-import type { RateLimitOptions } from '../../../src/core/rate-limit.ts';
+import type { RateLimitOptions } from '../../../src/core/limits/rate.ts';
 import { limitOf } from '../../core/support/desk.ts';
 
 /** Tokens granted at a moment. */

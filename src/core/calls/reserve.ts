@@ -1,0 +1,183 @@
+import type { Refusal } from '../answers.ts';
+import { wholeNumber } from '../checks.ts';
+import type { Clock } from '../clock.ts';
+import type { Cost, Keys } from '../decide/legs.ts';
+import { InvalidOptionError } from '../errors.ts';
+import { Pauses } from '../pauses.ts';
+import { Emitter, type GovernorEvents } from '../ports/events.ts';
+import type { StoreMessage } from '../ports/messages.ts';
+import type { Store } from '../ports/store.ts';
+import { ReservationHandle, type Standing } from './grant.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import { checkedRequest, holderOf, type RequestOptions, type ReserveOptions, termsOf } from './options.ts';
+import { SlotQueue } from './slot-queue.ts';
+import { Recall } from './standing.ts';
+import { StoreClock } from './store-clock.ts';
+
+/** What reserving needs of the governor that it is for. */
+export interface ReservingParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly graceMs: number;
+  readonly instance: string;
+  /** Throws once the governor is closed. */
+  readonly assertOpen: () => void;
+}
+
+/**
+ * Asks the store for grants, and knows whether those that were made ahead still stand: it hears of changes, pauses and slots that
+ * came free, whichever process made them.
+ */
+export class Reserving {
+  readonly events = new Emitter<GovernorEvents>();
+  readonly slotQueue = new SlotQueue();
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #instance: string;
+  readonly #storeClock: StoreClock;
+  readonly #pauses: Pauses;
+  readonly #keeper: LeaseKeeper;
+  readonly #recall: Recall;
+  readonly #onRecall = new Set<() => void>();
+  #holders = 0;
+  #deaf: (() => void) | undefined;
+
+  readonly #assertOpen: () => void;
+
+  constructor({ store, clock, graceMs, instance, assertOpen }: ReservingParts) {
+    this.#assertOpen = assertOpen;
+    this.#store = store;
+    this.#clock = clock;
+    this.#instance = instance;
+    this.#storeClock = new StoreClock(graceMs);
+    this.#pauses = new Pauses(clock);
+    this.#keeper = new LeaseKeeper(store, clock);
+    this.#recall = new Recall(store, clock, () => this.#recalled());
+  }
+
+  /** @param queue - Whether it waits in the queue of a concurrency limit that has no slot. */
+  async reserve(cost: Cost, options: ReserveOptions, queue = false): Promise<ReservationHandle | Refusal> {
+    const { keys } = options;
+    const holder = holderOf(options.holder) ?? this.nextHolder();
+    const terms = queue ? { ...termsOf(options), queue } : termsOf(options);
+    const askedMs = this.#clock.monoMs();
+    this.#assertOpen();
+    const verdict = await this.#store.acquire({ cost, keys, holder }, terms);
+    if (!verdict.granted) {
+      const { limit, by, reason, waitUs, slotted } = verdict;
+      // From now on it matters what others do.
+      if (queue || reason === 'paused') this.listen();
+      const retryAfterMs = Math.ceil(waitUs / 1_000);
+      return { allowed: false, limit: limit.name, keyed: by !== null, reason, retryAfterMs, slotted };
+    }
+    const { waitUs, receipt } = verdict;
+    const repliedMs = this.#clock.monoMs();
+    const decidedMs = this.#storeClock.localMs(receipt.startUs - waitUs, askedMs, repliedMs);
+    this.#recall.confirm(receipt.version, askedMs);
+    const startsAtMs = (decidedMs ?? repliedMs) + waitUs / 1_000;
+    const handle = new ReservationHandle(
+      this.#store,
+      this.#keeper,
+      {
+        stands: (version) => this.#stands(version, keys, waitUs / 1_000, startsAtMs, askedMs),
+        watch: () => this.#recall.watch(waitUs / 1_000),
+      },
+      receipt,
+      waitUs,
+      askedMs,
+      startsAtMs,
+    );
+    if (waitUs > 0) this.listen();
+    if (decidedMs === undefined && options.maxWaitMs !== 0) {
+      // Granted, but nobody knows how long ago: as good as missed. The next reply is vouched for by this one.
+      await handle.cancel();
+      return this.reserve(cost, options, queue);
+    }
+    return handle;
+  }
+
+  /** As many whole tokens as there are, up to `most`. */
+  async atMost(most: number, options: RequestOptions): Promise<number> {
+    this.#assertOpen();
+    const { keys, priority } = checkedRequest(options);
+    wholeNumber('most', most, 1, Number.MAX_SAFE_INTEGER);
+    const limits = await this.#store.limits();
+    if (limits.some(({ kind }) => kind === 'concurrency')) {
+      const names = limits.map(({ name }) => name);
+      throw new InvalidOptionError('limits', 'no concurrency limit, for allowAtMost', names);
+    }
+    return this.#store.atMost({ cost: 1, keys, holder: '' }, most, priority);
+  }
+
+  /** Charges whatever the limits hold. */
+  async force(cost: Cost, options: RequestOptions): Promise<ReservationHandle> {
+    this.#assertOpen();
+    const { keys, holder = this.nextHolder() } = checkedRequest(options);
+    const askedMs = this.#clock.monoMs();
+    const receipt = await this.#store.force({ cost, keys, holder });
+    if (receipt === null) {
+      throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
+    }
+    const standing: Standing = { stands: () => true, watch: () => () => {} };
+    return new ReservationHandle(this.#store, this.#keeper, standing, receipt, 0, askedMs, askedMs);
+  }
+
+  /** Hears from the store what others do; from the first time on that it matters. */
+  listen(): void {
+    this.#deaf ??= this.#store.subscribe((message) => this.#heard(message));
+  }
+
+  #heard(message: StoreMessage): void {
+    if (message.kind === 'wake') this.slotQueue.wake(message.holder);
+    else if (message.kind === 'missed') this.slotQueue.wakeAll();
+    else if (message.kind === 'configured') {
+      const { version, who, limits } = message;
+      this.#recall.confirm(version, this.#clock.monoMs());
+      this.events.emit('configured', { version, who, limits });
+    } else if (message.kind === 'paused') {
+      const { keys, forUs } = message;
+      this.#pauses.begun(keys, forUs / 1_000);
+      this.events.emit('paused', { keys, untilMs: this.#clock.wallMs() + forUs / 1_000 });
+    } else {
+      this.#pauses.ended(message.keys);
+      // What others had promised to them stands; whoever waits for the end of this pause looks.
+      if (message.keys === undefined) this.#recalled();
+      this.slotQueue.wakeAll();
+      this.events.emit('resumed', { keys: message.keys });
+    }
+  }
+
+  /** Calls `listener` when reservations were recalled. @returns a function that removes it. */
+  onRecall(listener: () => void): () => void {
+    this.#onRecall.add(listener);
+    return () => this.#onRecall.delete(listener);
+  }
+
+  #recalled(): void {
+    for (const listener of this.#onRecall) listener();
+  }
+
+  /** Whether a grant that was made ahead may still be used at its start. */
+  #stands(
+    version: number,
+    keys: Keys | undefined,
+    waitMs: number,
+    startsAtMs: number,
+    askedMs: number,
+  ): boolean {
+    if (!this.#recall.stands(version, waitMs, startsAtMs)) return false;
+    return waitMs === 0 || !this.#pauses.isPaused(keys, askedMs);
+  }
+
+  nextHolder(): string {
+    this.#holders += 1;
+    return `${this.#instance}/${this.#holders}`;
+  }
+
+  close(): void {
+    this.#deaf?.();
+    this.events.clear();
+    this.#keeper.close();
+    this.#recall.close();
+  }
+}

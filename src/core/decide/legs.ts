@@ -1,0 +1,197 @@
+import { nearestName, plainObject } from '../checks.ts';
+import { CostExceedsBurstError, InvalidOptionError } from '../errors.ts';
+import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import type { Limit, Limits } from '../limits/limit.ts';
+import type { RateLimit } from '../limits/rate.ts';
+import type { WindowLimit } from '../limits/window.ts';
+
+/** Values of the attributes that limits declare with `by`, for example `{ shop: 'acme' }`. Numbers become strings. */
+export type Keys = Readonly<Record<string, string | number | null | undefined>>;
+
+/**
+ * Tokens to take: one whole number for all limits, or one per limit by name. A limit that is not named takes 1, and
+ * one with 0 is left out of the request. A concurrency limit takes 1 slot unless it is named.
+ */
+export type Cost = number | Readonly<Record<string, number>>;
+
+interface LegOf<Kind extends string, L extends Limit> {
+  readonly kind: Kind;
+  readonly limit: L;
+  /** The limit's name, with `:` and the key's value if it has one. Unique within the governor, but for its kind. */
+  readonly bucket: string;
+  /** The attribute whose value chose the bucket; null: all requests meet it. */
+  readonly by: string | null;
+  readonly cost: number;
+}
+
+/** What a request does to one bucket. */
+export type RateLeg = LegOf<'rate', RateLimit>;
+export type WindowLeg = LegOf<'window', WindowLimit>;
+export type LeaseLeg = LegOf<'concurrency', ConcurrencyLimit>;
+/** How a value of a fair limit shares it. Comes right after the leg of the limit itself. */
+export type ShareLeg = LegOf<'share', RateLimit> & { readonly key: string; readonly weight: number };
+export type Leg = RateLeg | WindowLeg | LeaseLeg | ShareLeg;
+
+const MAX_KEY_LENGTH = 256;
+
+/**
+ * The buckets that a request meets, in the order in which the limits were declared. A request without a value for a
+ * limit's attribute uses that limit's bucket for "no value", which no value of the attribute shares.
+ *
+ * @throws {@link InvalidOptionError} for a cost or a key that is none, or names a limit or attribute that is not there.
+ * @throws {@link CostExceedsBurstError} for a cost that can never pass.
+ */
+export function legsOf(limits: Limits, cost: Cost, keys: Keys | undefined): Leg[] {
+  checkNames(limits, cost, keys);
+  const legs: Leg[] = [];
+  for (const limit of limits) {
+    const tokens = costFor(limit, cost);
+    if (tokens === 0) continue;
+    if (tokens > sizeOf(limit)) throw new CostExceedsBurstError(limit.name, tokens, sizeOf(limit));
+    pushLegs(legs, limit, tokens, keys);
+  }
+  if (legs.length === 0) throw new InvalidOptionError('cost', 'at least one limit with a cost above 0', cost);
+  return legs;
+}
+
+function pushLegs(legs: Leg[], limit: Limit, cost: number, keys: Keys | undefined): void {
+  const { by } = limit;
+  const bucket = by === null ? limit.name : bucketOf(limit.name, by, keys);
+  if (limit.kind === 'window') legs.push({ kind: 'window', limit, bucket, by, cost });
+  else if (limit.kind === 'concurrency') legs.push({ kind: 'concurrency', limit, bucket, by, cost });
+  else {
+    legs.push({ kind: 'rate', limit, bucket, by, cost });
+    if (limit.fair === null) return;
+    const key = keyOf(limit.fair.by, keys);
+    const weight = Object.hasOwn(limit.fair.weights, key) ? limit.fair.weights[key]! : 1;
+    legs.push({ kind: 'share', limit, bucket: `${limit.name}:${key}`, by: limit.fair.by, cost, key, weight });
+  }
+}
+
+const bucketOf = (name: string, by: string, keys: Keys | undefined): string => `${name}:${keyOf(by, keys)}`;
+
+const keyOf = (by: string, keys: Keys | undefined): string =>
+  keyValue(by, keys && Object.hasOwn(keys, by) ? keys[by] : undefined);
+
+/** The most that can ever pass. A concurrency limit that has been lowered is no error: it may be raised again. */
+function sizeOf(limit: Limit): number {
+  if (limit.kind === 'window') return limit.max;
+  if (limit.kind === 'concurrency') return limit.adaptive === null ? limit.max : limit.adaptive.max;
+  return limit.oversize ? Number.POSITIVE_INFINITY : limit.burst;
+}
+
+/**
+ * The buckets that the given values of attributes have, and no others: what a pause of a key closes.
+ * @throws {@link InvalidOptionError}
+ */
+export function keyedLegsOf(limits: Limits, keys: Keys): Leg[] {
+  checkNames(limits, 1, keys);
+  const legs: Leg[] = [];
+  for (const limit of limits) {
+    const by = attributeOf(limit);
+    if (by !== null && Object.hasOwn(keys, by)) pushLegs(legs, limit, 1, keys);
+  }
+  if (legs.length === 0)
+    throw new InvalidOptionError('keys', 'a value for an attribute that a limit is declared by', keys);
+  return legs.filter((leg) => leg.by !== null);
+}
+
+/** What a request has cost after all, leg by leg; limits that are not named stay as they were. @throws {@link InvalidOptionError} */
+export function actualOf(legs: readonly Leg[], actual: Cost): number[] {
+  checkNames(
+    legs.map(({ limit }) => limit),
+    actual,
+    undefined,
+    'actual',
+  );
+  if (typeof actual === 'number') {
+    const tokens = wholeCost('actual', actual, 0);
+    return legs.map(({ kind, cost }) => (kind === 'concurrency' ? cost : tokens));
+  }
+  return legs.map(({ limit, cost }) =>
+    Object.hasOwn(actual, limit.name) ? wholeCost(`actual.${limit.name}`, actual[limit.name], 0) : cost,
+  );
+}
+
+/** The attributes that limits are declared by. */
+const attributesOf = (limits: Limits): string[] =>
+  limits.flatMap((limit) => {
+    const by = attributeOf(limit);
+    return by === null ? [] : [by];
+  });
+
+/** The attribute of a limit; for a fair one, the one that shares it. */
+const attributeOf = (limit: Limit): string | null =>
+  limit.kind === 'rate' && limit.fair !== null ? limit.fair.by : limit.by;
+
+function costFor(limit: Limit, cost: Cost): number {
+  // Slots are no tokens: a job of 5,000 tokens is still one job.
+  if (typeof cost === 'number') {
+    const tokens = wholeCost('cost', cost, 1);
+    return limit.kind === 'concurrency' ? 1 : tokens;
+  }
+  const own = Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
+  return own === undefined ? 1 : wholeCost(`cost.${limit.name}`, own, 0);
+}
+
+export function wholeCost(option: string, cost: unknown, min: 0 | 1): number {
+  if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= min) return cost;
+  throw new InvalidOptionError(option, `a whole number of tokens, ${min} or more`, cost);
+}
+
+export function keyValue(attribute: string, value: unknown): string {
+  if (value === undefined || value === null) return '';
+  const text = typeof value === 'number' ? String(value) : value;
+  if (typeof text === 'string' && text.length > 0 && text.length <= MAX_KEY_LENGTH && isKey(value, text))
+    return text;
+  throw new InvalidOptionError(
+    `keys.${attribute}`,
+    `a well-formed string of 1 to ${MAX_KEY_LENGTH} characters or a finite number`,
+    value,
+  );
+}
+
+// Half a surrogate pair (an emoji cut in two) is sent as U+FFFD: two keys here would be one bucket there, charged once.
+const HALF_PAIR = /\p{Surrogate}/u;
+
+function isKey(value: unknown, text: string): boolean {
+  return typeof value === 'number' ? Number.isFinite(value) : !HALF_PAIR.test(text);
+}
+
+// On the path of every decision, hence by hand rather than through knownNames, which builds lists.
+function checkNames(
+  limits: Limits,
+  cost: Cost,
+  keys: Keys | undefined,
+  option: 'cost' | 'actual' = 'cost',
+): void {
+  if (typeof cost !== 'number') {
+    if (typeof cost !== 'object' || cost === null) {
+      throw new InvalidOptionError(
+        option,
+        `a whole number of tokens, ${option === 'cost' ? 1 : 0} or more, or an object with one per limit`,
+        cost,
+      );
+    }
+    for (const name in plainObject(option, cost)) {
+      if (!limits.some((limit) => limit.name === name))
+        refuseName(
+          option,
+          name,
+          limits.map((limit) => limit.name),
+        );
+    }
+  }
+  if (keys === undefined) return;
+  for (const name in plainObject('keys', keys)) {
+    if (limits.some((limit) => attributeOf(limit) === name)) continue;
+    refuseName('keys', name, attributesOf(limits));
+  }
+}
+
+function refuseName(option: 'cost' | 'actual' | 'keys', name: string, known: readonly string[]): never {
+  const near = nearestName(name, known);
+  const what = option === 'keys' ? 'an attribute that a limit is declared by' : 'the name of a limit';
+  const hint = near === undefined ? known.join(', ') || 'none is' : `did you mean "${near}"?`;
+  throw new InvalidOptionError(`${option}.${name}`, `${what} (${hint})`, name);
+}

@@ -1,0 +1,74 @@
+import { durationMs, knownNames, plainObject } from '../checks.ts';
+import { type Keys, keyValue } from '../decide/legs.ts';
+import { InvalidOptionError } from '../errors.ts';
+import { MAX_PAUSE_MS, retryAfterOf } from './retry-after.ts';
+
+export interface ThrottledOptions {
+  /** How long the downstream wants to be left alone, in milliseconds: 0 to 366 days. Default 0. */
+  retryAfterMs?: number;
+  /** The same as its Retry-After header says it: seconds, or a date. Null or what cannot be read says nothing. */
+  retryAfter?: string | null;
+  /** Whom it throttles, for example `{ shop: 'acme' }`. Left out: everybody. */
+  keys?: Keys;
+  message?: string;
+}
+
+/**
+ * Thrown by work whose call the downstream answered with "too many requests": by a governed processor, or in `run`. The
+ * governor is paused, for the keys or as a whole, in all processes. A BullMQ job goes back without an attempt and without
+ * a `failed` event; `run` rejects with it. Of two times the longer counts. Without any nothing is paused, and a BullMQ job
+ * stays away for a second.
+ *
+ * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`.
+ *
+ * @example
+ * if (response.status === 429) {
+ *   throw new Throttled({ retryAfter: response.headers.get('retry-after'), keys: { shop } });
+ * }
+ */
+export class Throttled extends Error {
+  readonly retryAfterMs: number;
+  readonly retryAfter: string | null;
+  readonly keys?: Keys;
+  // A plain property, so that another copy of the package knows it, and a sandbox brings it along.
+  readonly flyballThrottled = true;
+
+  constructor(options: ThrottledOptions = {}) {
+    const given = plainObject('options', options) as Partial<ThrottledOptions>;
+    knownNames('options', given, ['retryAfterMs', 'retryAfter', 'keys', 'message']);
+    const { retryAfterMs = 0, retryAfter = null, keys, message } = given;
+    if (message !== undefined && typeof message !== 'string') {
+      throw new InvalidOptionError('message', 'a string', message);
+    }
+    if (retryAfter !== null && typeof retryAfter !== 'string') {
+      throw new InvalidOptionError('retryAfter', 'a string, as in a Retry-After header, or null', retryAfter);
+    }
+    const afterMs = durationMs('retryAfterMs', retryAfterMs, 0, MAX_PAUSE_MS);
+    super(message ?? 'the downstream turned the call away as too many');
+    this.name = 'Throttled';
+    this.retryAfterMs = afterMs;
+    this.retryAfter = retryAfter;
+    if (keys !== undefined) this.keys = checkedKeys(keys);
+  }
+}
+
+/** Whether `error` is a {@link Throttled}, by whichever copy of the package, or from a sandbox. */
+export function isThrottled(error: unknown): error is Throttled {
+  if (typeof error !== 'object' || error === null || !('flyballThrottled' in error)) return false;
+  const { flyballThrottled, retryAfterMs } = error as Partial<Throttled>;
+  return flyballThrottled === true && typeof retryAfterMs === 'number' && retryAfterMs >= 0;
+}
+
+/** How long a throttled call asks for, in milliseconds. @param wallMs - This machine's wall clock, for a date. */
+export function pauseOf(throttled: Throttled, wallMs: number): number {
+  const saidMs = retryAfterOf(throttled.retryAfter ?? undefined, wallMs) ?? 0;
+  return Math.min(MAX_PAUSE_MS, Math.max(throttled.retryAfterMs, saidMs));
+}
+
+// No key at all would be everybody, which is not what was meant by who gave keys.
+function checkedKeys(keys: Keys): Keys {
+  const entries = Object.entries(plainObject('keys', keys));
+  if (entries.length === 0) throw new InvalidOptionError('keys', 'at least one attribute, or nothing', keys);
+  for (const [attribute, value] of entries) keyValue(attribute, value);
+  return Object.freeze({ ...keys });
+}

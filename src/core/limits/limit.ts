@@ -1,0 +1,39 @@
+import { oneOf, plainObject } from '../checks.ts';
+import { InvalidOptionError } from '../errors.ts';
+import { type ConcurrencyLimit, type ConcurrencyLimitOptions, parseConcurrencyLimit } from './concurrency.ts';
+import { parseRateLimit, type RateLimit, type RateLimitOptions } from './rate.ts';
+import { parseWindowLimit, type WindowLimit, type WindowLimitOptions } from './window.ts';
+
+/** One named rule, as a user writes it. Without `kind` it is a rate. */
+export type LimitOptions = RateLimitOptions | WindowLimitOptions | ConcurrencyLimitOptions;
+export type LimitsOptions = Record<string, LimitOptions>;
+
+/** One named rule in exact numbers. */
+export type Limit = RateLimit | WindowLimit | ConcurrencyLimit;
+
+/** The limits of one governor, in the order in which they were declared. */
+export type Limits = readonly Limit[];
+
+const NAME = /^[A-Za-z][\w-]{0,63}$/;
+
+/** Checks a governor's limits and turns them into exact numbers. @throws {@link InvalidOptionError} */
+export function parseLimits(options: unknown): Limits {
+  const entries = Object.entries(plainObject('limits', options));
+  if (entries.length === 0) throw new InvalidOptionError('limits', 'at least one limit', options);
+  return Object.freeze(entries.map(([name, limit]) => parseLimit(name, limit)));
+}
+
+/** @throws {@link InvalidOptionError} */
+export function parseLimit(name: string, options: unknown): Limit {
+  const path = `limits.${name}`;
+  if (!NAME.test(name)) {
+    throw new InvalidOptionError(path, 'a name of letters, digits, _ and -, beginning with a letter', name);
+  }
+  const given = plainObject(path, options);
+  const { kind = 'rate', by } = given;
+  if (by !== undefined && (typeof by !== 'string' || !NAME.test(by))) {
+    throw new InvalidOptionError(`${path}.by`, 'the name of an attribute (letters, digits, _ and -)', by);
+  }
+  const parse = { rate: parseRateLimit, window: parseWindowLimit, concurrency: parseConcurrencyLimit };
+  return parse[oneOf(`${path}.kind`, kind, ['rate', 'window', 'concurrency'])](name, path, given, by ?? null);
+}

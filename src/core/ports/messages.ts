@@ -1,0 +1,18 @@
+import type { Keys } from '../decide/legs.ts';
+import type { ConfiguredEvent } from './events.ts';
+
+/**
+ * What a store tells those who subscribe to it. Messages are a matter of time, never of right: one that is lost is made up
+ * for by the next decision.
+ */
+export type StoreMessage =
+  /** The configuration in force is another one; decisions are made under it from now on. */
+  | ({ readonly kind: 'configured' } & ConfiguredEvent)
+  /** These keys, or all of the governor, were paused for so long. */
+  | { readonly kind: 'paused'; readonly keys: Keys | undefined; readonly forUs: number }
+  /** They are no longer. */
+  | { readonly kind: 'resumed'; readonly keys: Keys | undefined }
+  /** There is room now for a holder that waits in this process. */
+  | { readonly kind: 'wake'; readonly holder: string }
+  /** Messages may have been lost: who waits for one had better look. */
+  | { readonly kind: 'missed' };

@@ -1,0 +1,190 @@
+import type { AdaptiveReport } from '../../../core/buckets/adaptive.ts';
+import type { Sight } from '../../../core/decide/acquire.ts';
+import { type HeldSlot, isAdaptive, settledUnder, slotUnder } from '../../../core/decide/give-back.ts';
+import { type Cost, type Keys, keyedLegsOf, type Leg, legsOf } from '../../../core/decide/legs.ts';
+import type { Receipt, RefusalReason, Terms, Verdict } from '../../../core/decide/verdict.ts';
+import type { Request } from '../../../core/ports/store.ts';
+import { pausedText, resumedText } from '../messages/event-text.ts';
+import type { DecideCall } from './decide-call.ts';
+import type { Numbers } from './reply.ts';
+
+/** Reads an operation's own part of the reply. */
+export type Read<T> = (reply: Numbers, nowUs: number) => T;
+
+/**
+ * One thing asked of the store: writes itself into a call, under the limits in force there, and returns how to read the
+ * answer. Throws if the request is wrong under those limits. May be asked again, for another call.
+ */
+export type Operation<T> = (call: DecideCall) => Read<T>;
+
+/** A grant of this store is taken back only from the data that it was made on. */
+interface RedisReceipt extends Receipt {
+  readonly created: number;
+}
+
+// As lua/decide.lua numbers them.
+const REASONS: readonly RefusalReason[] = [
+  'rate',
+  'line',
+  'horizon',
+  'window',
+  'concurrency',
+  'share',
+  'paused',
+];
+
+const yes: Read<boolean> = (reply) => reply.oneOf(2) === 1;
+const no: Read<boolean> = () => false;
+const nothing: Read<void> = (reply) => void reply.next();
+
+const met = (call: DecideCall, request: Request): Leg[] =>
+  legsOf(call.config.limits, request.cost, request.keys);
+
+export const acquire =
+  (request: Request, terms: Terms): Operation<Verdict> =>
+  (call) => {
+    const legs = met(call, request);
+    call.acquire(legs, request.holder, terms);
+    return (reply, nowUs) => {
+      const first = reply.next();
+      if (first === 0) return readRefusal(reply, legs);
+      const receipt = readReceipt(reply, call, legs, request.holder, nowUs, first - 1);
+      return { granted: true, waitUs: first - 1, receipt };
+    };
+  };
+
+function readReceipt(
+  reply: Numbers,
+  call: DecideCall,
+  legs: readonly Leg[],
+  holder: string,
+  nowUs: number,
+  waitUs: number,
+): RedisReceipt {
+  const { version, created } = call.config;
+  const ahead = waitUs > 0;
+  const charged = legs.map((leg) => {
+    const isRate = ahead && leg.kind === 'rate';
+    const grantedAfter = isRate ? reply.next() : 0;
+    const pushedUnits = isRate ? reply.next() : 0;
+    return { leg, grantedAfter, pushedUnits, fence: leg.kind === 'concurrency' ? reply.next() : 0 };
+  });
+  return { startUs: nowUs + waitUs, ahead, version, created, holder, legs: charged };
+}
+
+function readRefusal(reply: Numbers, legs: readonly Leg[]): Verdict {
+  const { limit, by } = legs[reply.oneOf(legs.length)]!;
+  const told = reply.oneOf(REASONS.length + 1);
+  const isWhole = told === REASONS.length;
+  const reason = isWhole ? 'paused' : REASONS[told]!;
+  return {
+    granted: false,
+    limit,
+    by: isWhole ? null : by,
+    reason,
+    waitUs: reply.next(),
+    slotted: reply.oneOf(2) === 1,
+  };
+}
+
+export const atMost =
+  (request: Request, most: number, priority: Terms['priority']): Operation<number> =>
+  (call) => {
+    call.atMost(met(call, request), most, priority);
+    return (reply) => reply.next();
+  };
+
+export const force =
+  (request: Request): Operation<Receipt | null> =>
+  (call) => {
+    const legs = met(call, request);
+    call.force(legs, request.holder);
+    return (reply, nowUs) =>
+      reply.oneOf(2) === 0 ? null : readReceipt(reply, call, legs, request.holder, nowUs, 0);
+  };
+
+export const cancel =
+  (receipt: Receipt): Operation<boolean> =>
+  (call) => {
+    if (!receipt.ahead || !isOf(call, receipt)) return no;
+    call.cancel({ ...receipt, legs: receipt.legs.filter(({ leg }) => leg.kind !== 'share') });
+    return yes;
+  };
+
+/** Whether a receipt was made on the data, and under the limits, that the call is for. */
+const isOf = (call: DecideCall, receipt: Receipt): boolean =>
+  (receipt as RedisReceipt).created === call.config.created && receipt.version === call.config.version;
+
+export const settle =
+  (receipt: Receipt, actual: Cost): Operation<void> =>
+  (call) => {
+    const settled = settledUnder(call.config.limits, receipt, actual);
+    call.settle(settled.receipt, settled.actual, isOf(call, receipt));
+    return nothing;
+  };
+
+export const release =
+  (slot: HeldSlot): Operation<boolean> =>
+  (call) => {
+    const held = slotUnder(call.config.limits, slot);
+    if (held === undefined) return no;
+    call.release(held);
+    return yes;
+  };
+
+export const renew =
+  (slot: HeldSlot): Operation<number> =>
+  (call) => {
+    const held = slotUnder(call.config.limits, slot);
+    // Without the limit there is nothing to exceed, and no work to end.
+    if (held === undefined) return () => slot.leg.limit.leaseUs;
+    call.renew(held);
+    return (reply) => reply.oneOf(2) * held.leg.limit.leaseUs;
+  };
+
+export const leave =
+  (request: Request): Operation<void> =>
+  (call) => {
+    call.leave(met(call, request), request.holder);
+    return nothing;
+  };
+
+export const pauseKeys =
+  (keys: Keys, forUs: number): Operation<void> =>
+  (call) => {
+    call.pause(keyedLegsOf(call.config.limits, keys), forUs, pausedText(keys, forUs));
+    return nothing;
+  };
+
+export const resumeKeys =
+  (keys: Keys): Operation<void> =>
+  (call) => {
+    call.resume(keyedLegsOf(call.config.limits, keys), resumedText(keys));
+    return nothing;
+  };
+
+export const report =
+  (request: Request, calls: AdaptiveReport): Operation<void> =>
+  (call) => {
+    const adaptive = met(call, request).filter(isAdaptive);
+    call.report(adaptive, calls);
+    return nothing;
+  };
+
+export const peek =
+  (request: Request, priority: Terms['priority']): Operation<{ leg: Leg; sight: Sight }[]> =>
+  (call) => {
+    const legs = met(call, request);
+    call.peek(legs, priority);
+    return (reply) => legs.map((leg) => ({ leg, sight: readSight(reply) }));
+  };
+
+const readSight = (reply: Numbers): Sight => ({
+  remaining: reply.next(),
+  waitUs: reply.next(),
+  lineUs: reply.next(),
+  pausedUs: reply.next(),
+  granted: reply.next(),
+  refused: reply.next(),
+  effective: reply.next(),
+});

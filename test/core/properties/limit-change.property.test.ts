@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { RECALL_US } from '../../../src/core/buckets/moment.ts';
+import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
+import { acquire } from '../../../src/core/decide/acquire.ts';
+import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { legsOf } from '../../../src/core/decide/legs.ts';
+import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
+import { WHENEVER } from '../../store/support/terms.ts';
+import { limitOf, momentAt, NOBODY, noWake } from '../support/desk.ts';
+import { type Entry, FORWARD, History, operations, smallLimit } from '../support/history.ts';
+import { excess, excessOf } from '../support/ledger.ts';
+
+/*
+ * What of the guarantee can be proven when a limit is changed while its buckets live. Debt is kept in tokens, so what was used
+ * stays used. Grants that were promised ahead keep their starts if those come within a second of the change; later ones are
+ * recalled, and count no longer.
+ *
+ *  1. The grants decided under one limit keep that limit's bound among themselves, whatever was granted before.
+ *  2. All that stand together keep the bound of the largest burst and the fastest rate, but for those that were promised
+ *     ahead of a change to a faster limit.
+ *  3. If the limit only ever became slower, all that stand do.
+ *
+ * All within what a bucket can owe, which is more than a century of work: debt beyond it is cut when units change.
+ */
+const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+
+const versions = fc.array(
+  smallLimit.map((limit): readonly RateLimit[] => [limit]),
+  { minLength: 2, maxLength: 4 },
+);
+
+const faster = (a: RateLimit, b: RateLimit): boolean =>
+  BigInt(a.rate) * BigInt(b.periodUs) > BigInt(b.rate) * BigInt(a.periodUs);
+
+/** The bound of the largest burst and the fastest rate of all. */
+function excessOverLargest(starts: readonly Entry[], limits: readonly RateLimit[]): bigint {
+  const fastest = limits.reduce((found, limit) => (faster(limit, found) ? limit : found));
+  const burst = Math.max(...limits.map((limit) => limit.burst));
+  return excess(starts, BigInt(fastest.rate), BigInt(fastest.periodUs), BigInt(burst)).worst ?? 0n;
+}
+
+/** Plays the operations in equal shares, one share under each version. */
+function play(
+  versions: readonly (readonly RateLimit[])[],
+  operations: Parameters<History['play']>[0][],
+): Entry[] {
+  const history = new History(versions[0]!);
+  const share = Math.ceil(operations.length / versions.length);
+  for (const [index, operation] of operations.entries()) {
+    if (index > 0 && index % share === 0) history.change(versions[index / share]!);
+    history.play(operation);
+  }
+  return history.starts('calls');
+}
+
+it('keeps the bound of each version of a limit among the grants decided under it', () => {
+  let changes = 0;
+  fc.assert(
+    fc.property(versions, operations(FORWARD), (versions, operations) => {
+      const byVersion = new Map<RateLimit, Entry[]>();
+      for (const start of play(versions, operations)) {
+        byVersion.set(start.limit, [...(byVersion.get(start.limit) ?? []), start]);
+      }
+      changes += Math.max(0, byVersion.size - 1);
+      for (const [limit, starts] of byVersion) expect(excessOf(starts, limit).worst! <= 0n).toBe(true);
+    }),
+    { numRuns },
+  );
+  expect(changes).toBeGreaterThan(numRuns / 2);
+});
+
+it('keeps the bound of the largest version for all but what was promised ahead of a change', () => {
+  let standing = 0;
+  let recalled = 0;
+  fc.assert(
+    fc.property(versions, operations(FORWARD), (versions, operations) => {
+      const starts = play(versions, operations);
+      standing += starts.filter((start) => start.promised && !start.recalled).length;
+      recalled += starts.filter((start) => start.recalled).length;
+      const limits = versions.map(([limit]) => limit!);
+      const kept = starts.filter((start) => !start.promised);
+      expect(excessOverLargest(kept, limits) <= 0n).toBe(true);
+    }),
+    { numRuns },
+  );
+  expect(standing).toBeGreaterThan(numRuns / 10);
+  expect(recalled).toBeGreaterThan(numRuns / 10);
+});
+
+it('keeps the bound of the first version for all that stand if the limit is only ever lowered', () => {
+  fc.assert(
+    fc.property(versions, operations(FORWARD), (versions, operations) => {
+      const falling = [...versions].sort(([a], [b]) => (faster(a!, b!) ? -1 : faster(b!, a!) ? 1 : 0));
+      const starts = play(falling, operations).filter((start) => !start.recalled);
+      expect(
+        excessOverLargest(
+          starts,
+          falling.map(([limit]) => limit!),
+        ) <= 0n,
+      ).toBe(true);
+    }),
+    { numRuns },
+  );
+});
+
+// https://github.com/resilience4j/resilience4j/issues/1073: there, a new limit counted from the next period on.
+it('adds what was promised for the next second to the bound when a rate is raised, and no more', () => {
+  const buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
+  const nowUs = 1_000_000;
+  const reserve = (limit: RateLimit, version: number) => {
+    const at = momentAt(nowUs, 0, version);
+    const verdict = acquire(buckets, legsOf([limit], 1, undefined), NOBODY, WHENEVER, at, noWake);
+    return verdict.granted ? verdict.receipt.startUs : Number.NaN;
+  };
+  const slow = limitOf(perSecond(1, { burst: 1 }));
+  const fast = limitOf(perSecond(10, { burst: 1 }));
+  // One now, ten at 2 s, 3 s, … 11 s, of which those from 3 s on are recalled; then 90 more, one each 100 ms from when the two
+  // that stand are paid at the new rate.
+  const promised = Array.from({ length: 11 }, () => reserve(slow, 1)).slice(1);
+  const added = Array.from({ length: 90 }, () => reserve(fast, 2));
+  expect(promised).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((second) => second * 1_000_000));
+  expect([added.at(0), added.at(-1)]).toEqual([1_200_000, 10_100_000]);
+  const seconds = 8.9;
+  expect(added.length).toBe(1 + 10 * seconds);
+  expect(promised.filter((atUs) => atUs <= nowUs + RECALL_US).length).toBe(1);
+});
