@@ -17,7 +17,7 @@
                                          and two more: of a share the bucket of its limit and its weight; of a rate or window
                                          with maxKeys the shared bucket and the number of the registry's key; else 0 0
               then the operations, each its number and what it takes; a bucket is its number, from 1; a word one of ARGV[2]:
-              1 maxWait, maxSlot, all (1: limits that all meet give slots), returning (1), patience, priority (0 high … 2
+              1 maxWait, maxTurn, all (1: limits that all meet give slots), returning (1), patience, priority (0 high … 2
                 low), queues (1: waits for slots)                     terms: of all acquires that follow
               2 legs, legs × bucket, cost                               acquire
               3 legs, legs × bucket, cost                               force
@@ -38,7 +38,7 @@
               acquire  1 + wait; then for each leg of a rate, if it waits: granted (tokens), pushed (units it was moved forward);
                          of slots: the fencing number
                        0, leg (from 0), reason (0 rate, 1 line, 2 horizon, 3 window, 4 concurrency, 5 share, 6 paused, 7 the whole governor), wait,
-                         slotted (0, 1)
+                         hasTurn (0, 1)
               force    0; or 1, and of slots the fencing number
               peek     legs × remaining, wait, line, paused, granted, refused, effective
               atMost   tokens

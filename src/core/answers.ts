@@ -20,7 +20,7 @@ export interface Refusal {
    */
   readonly retryAfterMs: number;
   /** Whether `retryAfterMs` is a place in the line, kept for the caller; it comes back with `returning: true`. */
-  readonly slotted: boolean;
+  readonly hasTurn: boolean;
 }
 
 /** Tokens and slots that were taken, and what may be done with them afterwards. */

@@ -24,7 +24,7 @@ describe('allow', () => {
       keyed: true,
       reason: 'rate',
       retryAfterMs: 500,
-      slotted: false,
+      hasTurn: false,
     });
     expect(await governor.allow({ keys: { shop: 'other' } })).toMatchObject({ allowed: true });
     expect(await governor.allow({ keys: { shop: 'third' } })).toMatchObject({
@@ -88,17 +88,17 @@ describe('reserve', () => {
     await governor.allowN(4, acme);
     expect(await governor.reserveN(1, acme)).toMatchObject({
       allowed: false,
-      slotted: false,
+      hasTurn: false,
       retryAfterMs: 500,
     });
-    const place = { ...acme, slots: 'keyed' } as const;
-    expect(await governor.reserveN(1, place)).toMatchObject({ slotted: true, retryAfterMs: 500 });
+    const place = { ...acme, turns: 'keyed' } as const;
+    expect(await governor.reserveN(1, place)).toMatchObject({ hasTurn: true, retryAfterMs: 500 });
     expect(await governor.reserveN(1, place)).toMatchObject({
-      slotted: true,
+      hasTurn: true,
       retryAfterMs: 1_000,
       reason: 'line',
     });
-    expect(await governor.reserveN(1, { ...place, maxSlotMs: 1_499 })).toMatchObject({ slotted: false });
+    expect(await governor.reserveN(1, { ...place, maxTurnMs: 1_499 })).toMatchObject({ hasTurn: false });
     expect(await governor.peek(acme)).toMatchObject([
       { lineMs: 0 },
       { limit: 'shop', lineMs: 1_500, granted: 4 },
@@ -108,7 +108,7 @@ describe('reserve', () => {
   it('lets who returns at his place in', async () => {
     const { governor, clock } = governed(LIMITS);
     await governor.allowN(4, acme);
-    await governor.reserveN(1, { ...acme, slots: 'keyed' });
+    await governor.reserveN(1, { ...acme, turns: 'keyed' });
     await clock.advance(500);
     expect(await governor.reserveN(1, acme)).toMatchObject({ allowed: false, reason: 'line' });
     expect(await governor.reserveN(1, { ...acme, returning: true })).toMatchObject({
@@ -236,10 +236,10 @@ describe('a request that is wrong', () => {
     ['maxWaitMs', Number.NaN],
     ['maxWaitMs', -1],
     ['maxWaitMs', '5'],
-    ['maxSlotMs', -1],
+    ['maxTurnMs', -1],
     ['patienceMs', Number.NaN],
-    ['slots', 'key'],
-    ['slots', true],
+    ['turns', 'key'],
+    ['turns', true],
   ])('reserveN refuses %s: %s', async (option, value) => {
     const { governor, store } = governed(LIMITS);
     await expect(governor.reserveN(1, { [option]: value })).rejects.toMatchObject({

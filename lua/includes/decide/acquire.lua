@@ -36,7 +36,7 @@ end
 -- Whether who would have to wait for too long goes into the line of its share of this limit.
 local function hasOwnLine(first, last, leg)
   local share = first + 2 * leg + 2 <= last and buckets[input[first + 2 * leg + 2]]
-  return share and share.kind == SHARE and maxSlot > 0 and allCanReserve(first, last)
+  return share and share.kind == SHARE and maxTurn > 0 and allCanReserve(first, last)
 end
 
 local function grant(first, last, start, wait)

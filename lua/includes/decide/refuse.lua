@@ -39,16 +39,16 @@ do
   end
 
   -- How far ahead a slot may lie; 0: none is given.
-  local function slotBound(first, last, bucket, reason)
+  local function turnBound(first, last, bucket, reason)
     -- A pause may be ended early: what it put into a line would stand there still.
     if reason == PAUSED then
       return 0
-    elseif bucket.attribute > 0 or allGiveSlots then
-      return maxSlot
+    elseif bucket.attribute > 0 or allGiveTurns then
+      return maxTurn
     elseif bucket.kind == RATE and allCanReserve(first, last) then
-      return reason == LINE and maxSlot or 0
+      return reason == LINE and maxTurn or 0
     end
-    return min(maxSlot, maxWait)
+    return min(maxTurn, maxWait)
   end
 
   local function intervalOf(bucket, cost)
@@ -118,7 +118,7 @@ do
     if hasSlots then
       keepPlaces(first, last, bucket, reason)
     end
-    local wait, slotted = longestWait, false
+    local wait, hasTurn = longestWait, false
     -- A pause of the whole governor is nobody's in particular, whichever of its limits says so.
     local isWhole = reason == PAUSED and closedUntil - now >= bucket.seenPause
     if bucket.kind == SLOTS then
@@ -130,19 +130,19 @@ do
       if keepsPlace and reason == REASONS[SHARE] then
         keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
       end
-      local most = slotBound(first, last, bucket, reason)
-      local takesSlot = not keepsPlace and most > 0
-      if takesSlot or reason == LINE then
+      local most = turnBound(first, last, bucket, reason)
+      local takesTurn = not keepsPlace and most > 0
+      if takesTurn or reason == LINE then
         wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
       end
-      slotted = takesSlot and wait <= most
-      if bucket.kind == SHARE and (slotted or bucket.exists) then
+      hasTurn = takesTurn and wait <= most
+      if bucket.kind == SHARE and (hasTurn or bucket.exists) then
         bucket.group.changed = true
         if reason == REASONS[SHARE] then
           activate(bucket)
         end
       end
-      if slotted then
+      if hasTurn then
         -- The line moves on by its own need: another limit of this request must not close it for everybody else.
         join(bucket, cost, ownWait)
       else
@@ -153,6 +153,6 @@ do
     put(leg)
     put(isWhole and WHOLE_PAUSED or reason)
     put(wait)
-    put(slotted and 1 or 0)
+    put(hasTurn and 1 or 0)
   end
 end

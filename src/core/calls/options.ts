@@ -30,9 +30,9 @@ export interface ReserveOptions extends RequestOptions {
    * Which refusals give a place in the line. `'none'` (default): none. `'keyed'`: those of limits with `by`. `'all'`:
    * governor-wide limits too.
    */
-  slots?: 'none' | 'keyed' | 'all';
+  turns?: 'none' | 'keyed' | 'all';
   /** Longest time until a slot, in milliseconds. Default `Infinity`. */
-  maxSlotMs?: number;
+  maxTurnMs?: number;
   /** This request was given a slot before and comes back from it. Default false. */
   returning?: boolean;
   /** A returning request that must wait no longer than this keeps its place; milliseconds, default 1,000. */
@@ -65,8 +65,8 @@ export const REQUEST_NAMES = ['keys', 'priority', 'holder'];
 export const RESERVE_NAMES = [
   ...REQUEST_NAMES,
   'maxWaitMs',
-  'slots',
-  'maxSlotMs',
+  'turns',
+  'maxTurnMs',
   'returning',
   'patienceMs',
   'waitedMs',
@@ -95,14 +95,14 @@ export function classOf(priority: unknown = 'normal', waitedMs = 0): Terms['prio
 }
 
 export function termsOf(options: ReserveOptions): Terms {
-  const { priority, waitedMs = 0, maxWaitMs = FOREVER, maxSlotMs = FOREVER } = options;
-  const { slots = 'none', returning = false, patienceMs = DEFAULT_PATIENCE_MS } = options;
-  oneOf('slots', slots, ['none', 'keyed', 'all']);
-  const maxSlotUs = toUs(durationMs('maxSlotMs', maxSlotMs, 0, FOREVER));
+  const { priority, waitedMs = 0, maxWaitMs = FOREVER, maxTurnMs = FOREVER } = options;
+  const { turns = 'none', returning = false, patienceMs = DEFAULT_PATIENCE_MS } = options;
+  oneOf('turns', turns, ['none', 'keyed', 'all']);
+  const maxTurnUs = toUs(durationMs('maxTurnMs', maxTurnMs, 0, FOREVER));
   return {
     maxWaitUs: toUs(durationMs('maxWaitMs', maxWaitMs, 0, FOREVER)),
-    maxSlotUs: slots === 'none' ? 0 : maxSlotUs,
-    slots: slots === 'all' ? 'all' : 'keyed',
+    maxTurnUs: turns === 'none' ? 0 : maxTurnUs,
+    turns: turns === 'all' ? 'all' : 'keyed',
     returning: flag('returning', returning),
     patienceUs: toUs(durationMs('patienceMs', patienceMs, 0, FOREVER)),
     priority: classOf(priority, durationMs('waitedMs', waitedMs, 0, FOREVER)),

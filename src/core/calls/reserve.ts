@@ -64,11 +64,11 @@ export class Reserving {
     this.#assertOpen();
     const verdict = await this.#store.acquire({ cost, keys, holder }, terms);
     if (!verdict.granted) {
-      const { limit, by, reason, waitUs, slotted } = verdict;
+      const { limit, by, reason, waitUs, hasTurn } = verdict;
       // From now on it matters what others do.
       if (queue || reason === 'paused') this.listen();
       const retryAfterMs = Math.ceil(waitUs / 1_000);
-      return { allowed: false, limit: limit.name, keyed: by !== null, reason, retryAfterMs, slotted };
+      return { allowed: false, limit: limit.name, keyed: by !== null, reason, retryAfterMs, hasTurn };
     }
     const { waitUs, receipt } = verdict;
     const repliedMs = this.#clock.monoMs();

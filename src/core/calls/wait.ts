@@ -55,8 +55,8 @@ export class Waiting {
               holder,
               waitedMs,
               maxWaitMs: remainingMs,
-              slots: 'keyed',
-              maxSlotMs: remainingMs,
+              turns: 'keyed',
+              maxTurnMs: remainingMs,
               returning,
               patienceMs: Math.min(remainingMs, DEFAULT_PATIENCE_MS),
             },
@@ -78,7 +78,7 @@ export class Waiting {
           if (place.isTaken ? remainingMs === 0 : retryAfterMs > Math.ceil(remainingMs)) {
             throw new WaitTooLongError(limit, retryAfterMs, maxWaitMs);
           }
-          returning ||= decision.slotted;
+          returning ||= decision.hasTurn;
           if (place.woken()) continue;
           const longestMs = reason === 'paused' ? PAUSED_LOOK_MS : remainingMs;
           const sleepMs = Math.min(retryAfterMs, remainingMs, longestMs);

@@ -111,7 +111,7 @@ function ownLine(views: View[], binding: number, terms: Terms, at: Moment): numb
   const whole = views[binding]!;
   const share = views[binding + 1];
   if (share?.leg.kind !== 'share') return binding;
-  if (terms.maxSlotUs === 0 || !views.every((view) => canReserve(view, terms, at))) return binding;
+  if (terms.maxTurnUs === 0 || !views.every((view) => canReserve(view, terms, at))) return binding;
   views[binding + 1] = { ...(share as ShareView), waitUs: whole.waitUs };
   return binding + 1;
 }

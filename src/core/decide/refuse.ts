@@ -48,21 +48,21 @@ export function refuse(
   const verdict = { granted: false, limit: leg.limit, by, reason } as const;
   if (leg.kind === 'concurrency') {
     if (!(terms.queue && reason === 'concurrency')) countRefusal(buckets, view, at);
-    return { ...verdict, waitUs: longestWaitUs, slotted: false };
+    return { ...verdict, waitUs: longestWaitUs, hasTurn: false };
   }
   if (leg.kind === 'share' && reason === 'share') {
     activate((view as ShareView).group, leg.key, leg.weight, view.state.atUs);
   }
-  const mostSlotUs = slotBoundUs(views, view, reason, terms, at);
-  const takesSlot = !keepsPlace && mostSlotUs > 0;
+  const mostTurnUs = turnBoundUs(views, view, reason, terms, at);
+  const takesTurn = !keepsPlace && mostTurnUs > 0;
   // A returning request does not mind the line while there is room, but a new slot is at its end.
-  const waitUs = takesSlot || reason === 'line' ? Math.max(longestWaitUs, lineUs) : longestWaitUs;
-  if (takesSlot && waitUs <= mostSlotUs) {
-    joinLine(buckets, view as Slotting, at);
-    return { ...verdict, waitUs, slotted: true };
+  const waitUs = takesTurn || reason === 'line' ? Math.max(longestWaitUs, lineUs) : longestWaitUs;
+  if (takesTurn && waitUs <= mostTurnUs) {
+    joinLine(buckets, view as InLine, at);
+    return { ...verdict, waitUs, hasTurn: true };
   }
   countRefusal(buckets, view, at);
-  return { ...verdict, waitUs, slotted: false };
+  return { ...verdict, waitUs, hasTurn: false };
 }
 
 /**
@@ -74,10 +74,10 @@ function patienceUs(view: View, reason: RefusalReason, terms: Terms): number {
   return Math.min(terms.patienceUs, Math.floor(intervalUs(view as ShareView) / 2));
 }
 
-type Slotting = RateView | WindowView | ShareView;
+type InLine = RateView | WindowView | ShareView;
 
 /** How far ahead a slot may lie; 0: none is given. */
-function slotBoundUs(
+function turnBoundUs(
   views: readonly View[],
   { leg }: View,
   reason: RefusalReason,
@@ -86,14 +86,14 @@ function slotBoundUs(
 ): number {
   // A pause may be ended early: what it put into a line would stand there still.
   if (reason === 'paused') return 0;
-  if (leg.by !== null || terms.slots === 'all') return terms.maxSlotUs;
+  if (leg.by !== null || terms.turns === 'all') return terms.maxTurnUs;
   // All requests meet this limit. One that could reserve there waits for that; one that could not has a near slot instead.
   const couldReserve = leg.kind === 'rate' && views.every((view) => canReserve(view, terms, at));
-  if (couldReserve) return reason === 'line' ? terms.maxSlotUs : 0;
-  return Math.min(terms.maxSlotUs, terms.maxWaitUs);
+  if (couldReserve) return reason === 'line' ? terms.maxTurnUs : 0;
+  return Math.min(terms.maxTurnUs, terms.maxWaitUs);
 }
 
-function joinLine(buckets: Buckets, view: Slotting, at: Moment): void {
+function joinLine(buckets: Buckets, view: InLine, at: Moment): void {
   const { leg, stored, state } = view;
   // The line moves on by its own need: another limit of this request must not close it for everybody else.
   const ownUs = Math.max(at.nowUs + view.waitUs, view.lineUs);
@@ -115,7 +115,7 @@ function joinLine(buckets: Buckets, view: Slotting, at: Moment): void {
 }
 
 /** Whether the state as stored stands for what it is now. */
-function saysTheSame(buckets: Buckets, view: Slotting, at: Moment): boolean {
+function saysTheSame(buckets: Buckets, view: InLine, at: Moment): boolean {
   const stored = view.stored!;
   if (stored.atUs > view.state.atUs || Math.max(stored.closedUs, at.closedUs) > stored.atUs) return false;
   if (view.leg.kind === 'share') return true;

@@ -6,12 +6,12 @@ export interface Terms {
   /** A grant may start at most this much later (a reservation); 0: now or not at all. */
   readonly maxWaitUs: number;
   /** A refused request may be given a slot at most this far ahead; 0: none. */
-  readonly maxSlotUs: number;
+  readonly maxTurnUs: number;
   /**
-   * Which limits give slots: those with keys, or all (for who cannot keep a refused request at the head of a queue). A limit
+   * Which limits give turns: those with keys, or all (for who cannot keep a refused request at the head of a queue). A limit
    * that all requests meet and that cannot reserve for this one gives a slot within `maxWaitUs` in any case.
    */
-  readonly slots: 'keyed' | 'all';
+  readonly turns: 'keyed' | 'all';
   /** The request was given a slot before and comes back from it: the line does not hold it up. */
   readonly returning: boolean;
   /** A returning request that must wait no longer than this is told so and keeps its place; else it gets a new slot. */
@@ -59,7 +59,7 @@ export type Verdict =
       readonly reason: RefusalReason;
       /** From now until the request may be made again with success, or until its slot. */
       readonly waitUs: number;
-      readonly slotted: boolean;
+      readonly hasTurn: boolean;
     };
 
 /** Told of waiters for whom there is room now. */

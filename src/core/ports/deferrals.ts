@@ -26,7 +26,7 @@ export interface NewDeferral {
 /** A job that is put aside, as it is found again. */
 export interface Parked {
   readonly job: string;
-  readonly slotUs: number;
+  readonly turnUs: number;
   /** The delay that its queue was told, and the attempts that it had made then: how to know the deferral again. */
   readonly delayMs: number;
   readonly attempt: number;

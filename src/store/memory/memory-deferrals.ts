@@ -11,7 +11,7 @@ interface Entry {
   count: number;
   firstUs: number;
   attempt: number;
-  slotUs: number;
+  turnUs: number;
   delayMs: number;
 }
 
@@ -36,7 +36,7 @@ export class MemoryDeferrals implements Deferrals {
     const before = deferral.before ?? known ?? { count: 0, firstUs: nowUs };
     const count = before.count + (excused ? 0 : 1);
     const firstUs = before.firstUs + (excused ? delayMs * 1_000 : 0);
-    entries.set(job, { count, firstUs, attempt, slotUs: nowUs + delayMs * 1_000, delayMs });
+    entries.set(job, { count, firstUs, attempt, turnUs: nowUs + delayMs * 1_000, delayMs });
     return { count, firstUs, ageUs: Math.max(0, nowUs - firstUs) };
   }
 
@@ -66,18 +66,18 @@ export class MemoryDeferrals implements Deferrals {
   async list(queue: string, afterUs: number, count: number): Promise<Parked[]> {
     this.nowUs();
     const parked = [...(this.#queues.get(queue) ?? [])]
-      .map(([job, { slotUs, delayMs, attempt }]) => ({ job, slotUs, delayMs, attempt }))
-      .filter(({ slotUs }) => slotUs > afterUs)
-      .sort((a, b) => a.slotUs - b.slotUs || byText(a.job, b.job));
-    const lastUs = parked[Math.min(count, parked.length) - 1]?.slotUs ?? afterUs;
-    return parked.filter(({ slotUs }) => slotUs <= lastUs);
+      .map(([job, { turnUs, delayMs, attempt }]) => ({ job, turnUs, delayMs, attempt }))
+      .filter(({ turnUs }) => turnUs > afterUs)
+      .sort((a, b) => a.turnUs - b.turnUs || byText(a.job, b.job));
+    const lastUs = parked[Math.min(count, parked.length) - 1]?.turnUs ?? afterUs;
+    return parked.filter(({ turnUs }) => turnUs <= lastUs);
   }
 
   async move(queue: string, moves: readonly Move[]): Promise<void> {
     const nowUs = this.nowUs();
     for (const { job, delayMs } of moves) {
       const entry = this.#queues.get(queue)?.get(job);
-      if (entry !== undefined) Object.assign(entry, { slotUs: nowUs + delayMs * 1_000, delayMs });
+      if (entry !== undefined) Object.assign(entry, { turnUs: nowUs + delayMs * 1_000, delayMs });
     }
   }
 
@@ -99,8 +99,8 @@ export class MemoryDeferrals implements Deferrals {
   // A map keeps the order of the first entries, so what is lost is found near its beginning.
   #dropLost(entries: Map<string, Entry>, nowUs: number): void {
     let looked = 0;
-    for (const [job, { slotUs }] of entries) {
-      if (slotUs <= nowUs - KEPT_US) entries.delete(job);
+    for (const [job, { turnUs }] of entries) {
+      if (turnUs <= nowUs - KEPT_US) entries.delete(job);
       if (++looked >= DROPPED_PER_NOTE) return;
     }
   }

@@ -60,7 +60,7 @@ export class RedisDeferrals implements Deferrals {
     for (let at = 0; at < reply.length; at += 4) {
       parked.push({
         job: reply[at]!,
-        slotUs: wholeOf(reply[at + 1], reply),
+        turnUs: wholeOf(reply[at + 1], reply),
         delayMs: wholeOf(reply[at + 2], reply),
         attempt: wholeOf(reply[at + 3], reply),
       });

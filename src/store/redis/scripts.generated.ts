@@ -92,7 +92,7 @@ return replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'e75e8a8c4dea675930ed890550db3d603cae834a',
+  sha1: '219512dedb1d7f7fea6a54f53f83ee989cd210ec',
   source: `local function whole(number)
   return string.format('%.0f', number)
 end
@@ -1564,11 +1564,11 @@ local function renewSlot(bucket, holder, fence, cost)
   end
   return own ~= nil
 end
-local maxWait, maxSlot, allGiveSlots, returning, patience, priority, queues = 0, 0, false, false, 0, 1, false
+local maxWait, maxTurn, allGiveTurns, returning, patience, priority, queues = 0, 0, false, false, 0, 1, false
 local holder = ''
 local function setTerms(position)
-  maxWait, maxSlot = input[position], input[position + 1]
-  allGiveSlots, returning = input[position + 2] == 1, input[position + 3] == 1
+  maxWait, maxTurn = input[position], input[position + 1]
+  allGiveTurns, returning = input[position + 2] == 1, input[position + 3] == 1
   patience, priority, queues = input[position + 4], input[position + 5], input[position + 6] == 1
   return position + 7
 end
@@ -1652,15 +1652,15 @@ do
     end
     return true
   end
-  local function slotBound(first, last, bucket, reason)
+  local function turnBound(first, last, bucket, reason)
     if reason == PAUSED then
       return 0
-    elseif bucket.attribute > 0 or allGiveSlots then
-      return maxSlot
+    elseif bucket.attribute > 0 or allGiveTurns then
+      return maxTurn
     elseif bucket.kind == RATE and allCanReserve(first, last) then
-      return reason == LINE and maxSlot or 0
+      return reason == LINE and maxTurn or 0
     end
-    return min(maxSlot, maxWait)
+    return min(maxTurn, maxWait)
   end
   local function intervalOf(bucket, cost)
     if bucket.kind == RATE then
@@ -1723,7 +1723,7 @@ do
     if hasSlots then
       keepPlaces(first, last, bucket, reason)
     end
-    local wait, slotted = longestWait, false
+    local wait, hasTurn = longestWait, false
     local isWhole = reason == PAUSED and closedUntil - now >= bucket.seenPause
     if bucket.kind == SLOTS then
       if not (queues and reason == REASONS[SLOTS]) then
@@ -1734,19 +1734,19 @@ do
       if keepsPlace and reason == REASONS[SHARE] then
         keepsPlace = longestWait <= floor(intervalOf(bucket, cost) / 2)
       end
-      local most = slotBound(first, last, bucket, reason)
-      local takesSlot = not keepsPlace and most > 0
-      if takesSlot or reason == LINE then
+      local most = turnBound(first, last, bucket, reason)
+      local takesTurn = not keepsPlace and most > 0
+      if takesTurn or reason == LINE then
         wait = max(longestWait, bucket.seenLine == 0 and 0 or bucket.seenLine - now)
       end
-      slotted = takesSlot and wait <= most
-      if bucket.kind == SHARE and (slotted or bucket.exists) then
+      hasTurn = takesTurn and wait <= most
+      if bucket.kind == SHARE and (hasTurn or bucket.exists) then
         bucket.group.changed = true
         if reason == REASONS[SHARE] then
           activate(bucket)
         end
       end
-      if slotted then
+      if hasTurn then
         join(bucket, cost, ownWait)
       else
         countRefusal(bucket)
@@ -1756,7 +1756,7 @@ do
     put(leg)
     put(isWhole and WHOLE_PAUSED or reason)
     put(wait)
-    put(slotted and 1 or 0)
+    put(hasTurn and 1 or 0)
   end
 end
 local function mayReserve(first, last, binding, start)
@@ -1777,7 +1777,7 @@ local function mayReserve(first, last, binding, start)
 end
 local function hasOwnLine(first, last, leg)
   local share = first + 2 * leg + 2 <= last and buckets[input[first + 2 * leg + 2]]
-  return share and share.kind == SHARE and maxSlot > 0 and allCanReserve(first, last)
+  return share and share.kind == SHARE and maxTurn > 0 and allCanReserve(first, last)
 end
 local function grant(first, last, start, wait)
   put(1 + wait)

@@ -81,11 +81,11 @@ describe('who may pass', () => {
     desk.defer(0, acme);
     desk.defer(0, acme);
     // Too early by 100 ms: there is no token yet, and no place is lost.
-    expect(desk.ask(0.4 * S, { ...acme, returning: true, maxSlotUs: 60 * S })).toMatchObject({
+    expect(desk.ask(0.4 * S, { ...acme, returning: true, maxTurnUs: 60 * S })).toMatchObject({
       granted: false,
       reason: 'rate',
       waitUs: 100_000,
-      slotted: false,
+      hasTurn: false,
     });
     expect(desk.lineEnd(LINE)).toBe(1.5 * S);
   });
@@ -97,18 +97,18 @@ describe('who returns and must wait still', () => {
     // how long is left to wait, and where that leaves him
     [1 * S, false, 'keeps his place while it is within his patience'],
     [1 * S - 1, true, 'gets a new slot at the end of the line when it is not'],
-  ])('with a patience of %d µs: new slot %s', (patienceUs, slotted) => {
+  ])('with a patience of %d µs: new slot %s', (patienceUs, hasTurn) => {
     const desk = new Desk({ shop: perSecond(2, { burst: 2, by: 'shop' }) });
     desk.reserve(0, { ...acme, cost: 2 });
     const slot = desk.defer(0, { ...acme, cost: 2 });
     expect(slot).toBe(1 * S);
     // Somebody was let through by hand meanwhile: at the slot both tokens are missing.
     desk.force(0, { ...acme, cost: 2 });
-    const back = { ...acme, cost: 2, returning: true, maxSlotUs: 60 * S, patienceUs };
+    const back = { ...acme, cost: 2, returning: true, maxTurnUs: 60 * S, patienceUs };
     const verdict = desk.ask(slot, back);
     // The end of the line was 2 s, a second from now as well, and is moved on only by who takes a place at it.
-    expect(verdict).toMatchObject({ granted: false, waitUs: 1 * S, slotted });
-    expect(desk.lineEnd(LINE)).toBe(slotted ? 3 * S : 2 * S);
+    expect(verdict).toMatchObject({ granted: false, waitUs: 1 * S, hasTurn });
+    expect(desk.lineEnd(LINE)).toBe(hasTurn ? 3 * S : 2 * S);
   });
 });
 
@@ -118,21 +118,21 @@ describe('a slot', () => {
     desk.ask(0, acme);
     desk.defer(0, acme);
     desk.defer(0, acme);
-    expect(desk.ask(0, { ...acme, maxSlotUs: 1.5 * S - 1 })).toMatchObject({
-      slotted: false,
+    expect(desk.ask(0, { ...acme, maxTurnUs: 1.5 * S - 1 })).toMatchObject({
+      hasTurn: false,
       waitUs: 1.5 * S,
     });
     expect(desk.lineEnd(LINE)).toBe(1.5 * S);
-    expect(desk.ask(0, { ...acme, maxSlotUs: 1.5 * S })).toMatchObject({ slotted: true, waitUs: 1.5 * S });
+    expect(desk.ask(0, { ...acme, maxTurnUs: 1.5 * S })).toMatchObject({ hasTurn: true, waitUs: 1.5 * S });
     expect(desk.lineEnd(LINE)).toBe(2 * S);
   });
 
   it('is given for a governor-wide limit only to who asks for slots of all limits', () => {
     const desk = new Desk({ all: perSecond(2, { burst: 1 }) });
     desk.ask(0);
-    expect(desk.ask(0, { maxSlotUs: 60 * S })).toMatchObject({ slotted: false, waitUs: 0.5 * S });
-    expect(desk.ask(0, { maxSlotUs: 60 * S, slots: 'all' })).toMatchObject({
-      slotted: true,
+    expect(desk.ask(0, { maxTurnUs: 60 * S })).toMatchObject({ hasTurn: false, waitUs: 0.5 * S });
+    expect(desk.ask(0, { maxTurnUs: 60 * S, turns: 'all' })).toMatchObject({
+      hasTurn: true,
       waitUs: 0.5 * S,
     });
   });
@@ -140,8 +140,8 @@ describe('a slot', () => {
   it('holds back a governor-wide line too, once there is one', () => {
     const desk = new Desk({ all: perSecond(2, { burst: 1 }) });
     desk.ask(0);
-    desk.defer(0, { slots: 'all' });
-    expect(desk.ask(0.5 * S, { maxSlotUs: 60 * S })).toMatchObject({ reason: 'line', slotted: true });
+    desk.defer(0, { turns: 'all' });
+    expect(desk.ask(0.5 * S, { maxTurnUs: 60 * S })).toMatchObject({ reason: 'line', hasTurn: true });
   });
 
   it('does not close a line for as long as another limit of the same request is closed', () => {

@@ -258,7 +258,7 @@ describe('a process that was blocked', () => {
     await governor.allow(acme);
     const { starts, done } = startsOf(clock, [0], () => governor.wait(acme));
     await clock.advance(0);
-    for (let n = 0; n < 5; n++) await governor.reserveN(1, { ...acme, maxWaitMs: 0, slots: 'keyed' });
+    for (let n = 0; n < 5; n++) await governor.reserveN(1, { ...acme, maxWaitMs: 0, turns: 'keyed' });
     expect(await governor.peek(acme)).toMatchObject([{ lineMs: 700 }]);
     clock.block(250);
     await clock.advance(0);

@@ -141,7 +141,7 @@ describe('a start too far ahead to be exact', () => {
     });
     desk.reserve(0);
     const verdict = desk.ask(0, { maxWaitUs: FOR_EVER });
-    expect(verdict).toMatchObject({ granted: false, reason: 'horizon', waitUs: 3_600 * S, slotted: false });
+    expect(verdict).toMatchObject({ granted: false, reason: 'horizon', waitUs: 3_600 * S, hasTurn: false });
     expect(desk.allows(3_600 * S)).toBe(true);
     for (const { debt } of desk.buckets.values()) expect(debt).toBeLessThan(MAX_DEBT_UNITS);
   });

@@ -66,7 +66,7 @@ export function simulate(limits: LimitsOptions, parties: readonly Party[], lengt
       call(item.party, startUs + TRIP_US);
     } else {
       const sleepUs = Math.ceil(verdict.waitUs / 1_000) * 1_000;
-      agenda.add(atUs + sleepUs + TRIP_US, { ...item, returning: item.returning || verdict.slotted });
+      agenda.add(atUs + sleepUs + TRIP_US, { ...item, returning: item.returning || verdict.hasTurn });
     }
   }
   return starts.filter(({ atUs }) => atUs < lengthUs).sort((a, b) => a.atUs - b.atUs);

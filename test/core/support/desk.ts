@@ -62,8 +62,8 @@ export class Desk {
   ask(atUs: number, { cost = 1, keys, ...terms }: Asking = {}): Verdict {
     const all = {
       maxWaitUs: 0,
-      maxSlotUs: 0,
-      slots: 'keyed',
+      maxTurnUs: 0,
+      turns: 'keyed',
       returning: false,
       patienceUs: 1_000_000,
       priority: 1,
@@ -93,8 +93,8 @@ export class Desk {
 
   /** Asks for a slot in the line. @returns when it is. @throws if there was none. */
   defer(atUs: number, asking: Asking = {}): number {
-    const verdict = this.ask(atUs, { maxSlotUs: Number.MAX_SAFE_INTEGER, ...asking });
-    if (verdict.granted || !verdict.slotted) throw new Error('got no slot');
+    const verdict = this.ask(atUs, { maxTurnUs: Number.MAX_SAFE_INTEGER, ...asking });
+    if (verdict.granted || !verdict.hasTurn) throw new Error('got no slot');
     return atUs + verdict.waitUs;
   }
 

@@ -30,7 +30,7 @@ export type Operation =
       readonly user: number;
       readonly costs: readonly number[];
       readonly maxWait: 0 | 1 | 2 | 3;
-      readonly slots: 'none' | 'keyed' | 'all';
+      readonly turns: 'none' | 'keyed' | 'all';
       readonly returning: boolean;
       readonly patient: boolean;
     }
@@ -105,7 +105,7 @@ export function operations(moves: readonly Move['by'][]): fc.Arbitrary<Operation
     user: fc.nat(2),
     costs: fc.tuple(fc.nat(7), fc.nat(7), fc.nat(7)),
     maxWait: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
-    slots: fc.constantFrom('none' as const, 'keyed' as const, 'all' as const),
+    turns: fc.constantFrom('none' as const, 'keyed' as const, 'all' as const),
     returning: fc.boolean(),
     patient: fc.boolean(),
   });
@@ -310,11 +310,11 @@ export class History {
     return legsOf(this.limits, cost, keys) as RateLeg[];
   }
 
-  #terms({ maxWait, slots, returning, patient }: Operation & { kind: 'acquire' }): Terms {
+  #terms({ maxWait, turns, returning, patient }: Operation & { kind: 'acquire' }): Terms {
     return {
       maxWaitUs: [0, 2 * this.#tokenUs(), 3_600_000_000, FOR_EVER_US][maxWait]!,
-      maxSlotUs: slots === 'none' ? 0 : FOR_EVER_US,
-      slots: slots === 'all' ? 'all' : 'keyed',
+      maxTurnUs: turns === 'none' ? 0 : FOR_EVER_US,
+      turns: turns === 'all' ? 'all' : 'keyed',
       returning,
       patienceUs: patient ? 1_000_000 : 0,
       priority: 1,

@@ -26,7 +26,7 @@ export interface MixtureOperation {
   readonly cost: number;
   readonly pick: number;
   readonly waits: boolean;
-  readonly slots: 'none' | 'keyed' | 'all';
+  readonly turns: 'none' | 'keyed' | 'all';
   readonly returning: boolean;
   readonly priority: 0 | 1 | 2;
 }
@@ -55,7 +55,7 @@ export function mixtureOperations(weights: Weights, backUs = 400_000): fc.Arbitr
       cost: fc.integer({ min: 1, max: 8 }),
       pick: fc.nat(1_000),
       waits: fc.boolean(),
-      slots: fc.constantFrom('none' as const, 'none' as const, 'keyed' as const, 'all' as const),
+      turns: fc.constantFrom('none' as const, 'none' as const, 'keyed' as const, 'all' as const),
       returning: fc.boolean(),
       priority: fc.constantFrom(0 as const, 1 as const, 2 as const),
     }),
@@ -155,7 +155,7 @@ export class Mixture {
     for (const slot of slotsOf(grant.receipt)) this.office.release(this.nowUs, slot);
   }
 
-  #request({ cost, key, waits, slots, returning, priority, pick }: MixtureOperation): Request {
+  #request({ cost, key, waits, turns, returning, priority, pick }: MixtureOperation): Request {
     const costs: Record<string, number> = {};
     for (const limit of this.office.limits) {
       const most = limit.kind === 'rate' ? (limit.oversize ? 3 * limit.burst : limit.burst) : limit.max;
@@ -166,8 +166,8 @@ export class Mixture {
       ...(this.isKeyed && { keys: { shop: `shop${key}` } }),
       holder: `holder${pick % 12}`,
       maxWaitUs: waits ? Number.MAX_SAFE_INTEGER : 0,
-      maxSlotUs: slots === 'none' ? 0 : Number.MAX_SAFE_INTEGER,
-      slots: slots === 'all' ? 'all' : 'keyed',
+      maxTurnUs: turns === 'none' ? 0 : Number.MAX_SAFE_INTEGER,
+      turns: turns === 'all' ? 'all' : 'keyed',
       returning,
       priority,
       queue: waits,

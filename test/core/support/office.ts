@@ -25,8 +25,8 @@ export interface Request extends Partial<Terms> {
 
 const NOW_OR_NOT = {
   maxWaitUs: 0,
-  maxSlotUs: 0,
-  slots: 'keyed',
+  maxTurnUs: 0,
+  turns: 'keyed',
   returning: false,
   patienceUs: 1_000_000,
   priority: 1,
@@ -36,7 +36,7 @@ const NOW_OR_NOT = {
 /** What a call of `waitN` asks with. */
 export const WAITING: Request = {
   maxWaitUs: Number.MAX_SAFE_INTEGER,
-  maxSlotUs: Number.MAX_SAFE_INTEGER,
+  maxTurnUs: Number.MAX_SAFE_INTEGER,
   queue: true,
 };
 

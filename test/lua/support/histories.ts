@@ -3,7 +3,7 @@ import type { Terms } from '../../../src/core/decide/verdict.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import type { RateLimitOptions } from '../../../src/core/limits/rate.ts';
 import type { Request } from '../../../src/core/ports/store.ts';
-import { ask, OR_SLOT } from '../../store/support/terms.ts';
+import { ask, OR_TURN } from '../../store/support/terms.ts';
 
 /** One thing that a history does; `back` counts receipts from the newest. */
 export type Step =
@@ -85,8 +85,8 @@ const request: fc.Arbitrary<Request> = fc.record({
 
 const terms: fc.Arbitrary<Terms> = fc.record({
   maxWaitUs: fc.constantFrom(0, 1_000, 500_000, 10_000_000, 9_007_199_254_740_991),
-  maxSlotUs: fc.constantFrom(0, 1_000_000, 9_007_199_254_740_991),
-  slots: fc.constantFrom('keyed', 'all'),
+  maxTurnUs: fc.constantFrom(0, 1_000_000, 9_007_199_254_740_991),
+  turns: fc.constantFrom('keyed', 'all'),
   returning: fc.boolean(),
   patienceUs: fc.constantFrom(0, 500_000, 1_000_000),
   priority: fc.constantFrom(0, 1, 2),
@@ -124,7 +124,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
   batches: fc.array(batch, { minLength: 4, maxLength: 16, size: 'max' }),
 });
 
-const now: Terms = { ...OR_SLOT, slots: 'all' };
+const now: Terms = { ...OR_TURN, turns: 'all' };
 const acquire = (cost: Request['cost']): Step => ({
   do: 'acquire',
   request: ask(cost),

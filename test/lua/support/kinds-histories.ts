@@ -74,8 +74,8 @@ const priority = fc.constantFrom<Priority>(0, 1, 1, 2);
 
 const terms: fc.Arbitrary<Terms> = fc.record({
   maxWaitUs: fc.constantFrom(0, 1_000, 500_000, 10_000_000, FOREVER_US),
-  maxSlotUs: fc.constantFrom(0, 1_000_000, FOREVER_US),
-  slots: fc.constantFrom('keyed', 'all'),
+  maxTurnUs: fc.constantFrom(0, 1_000_000, FOREVER_US),
+  turns: fc.constantFrom('keyed', 'all'),
   returning: fc.boolean(),
   patienceUs: fc.constantFrom(0, 500_000, 1_000_000),
   priority,

@@ -6,14 +6,14 @@ import type { Batch, History, Step } from './kinds-histories.ts';
 
 const NOW: Terms = {
   maxWaitUs: 0,
-  maxSlotUs: 0,
-  slots: 'all',
+  maxTurnUs: 0,
+  turns: 'all',
   returning: false,
   patienceUs: 0,
   priority: 1,
   queue: false,
 };
-const SLOTTED: Terms = { ...NOW, maxSlotUs: 60_000_000 };
+const TURN_TAKEN: Terms = { ...NOW, maxTurnUs: 60_000_000 };
 
 const request = (cost: Cost, keys: Keys = {}, holder = 'p') => ({ cost, keys, holder });
 const take = (cost: Cost, keys?: Keys, terms = NOW, holder?: string): Step => ({
@@ -78,7 +78,7 @@ export const kept: Record<string, History> = {
   ),
   'a share that refuses in the call that charged it': history(
     { a: { ...second, by: 'shop', fair: true } },
-    call(1, [force(3, { shop: 'x' }), take(1, { shop: 'x' }, SLOTTED), take(1, { shop: 'x' })]),
+    call(1, [force(3, { shop: 'x' }), take(1, { shop: 'x' }, TURN_TAKEN), take(1, { shop: 'x' })]),
     call(1, [peek(1, { shop: 'x' })]),
   ),
   'a share that gives a slot and refuses in one call after its clock was put right': history(
@@ -87,7 +87,7 @@ export const kept: Record<string, History> = {
     call(-20_000_000, [
       force(4, { shop: 'y' }),
       force(4, { shop: 'y' }),
-      take(4, { shop: 'x' }, SLOTTED),
+      take(4, { shop: 'x' }, TURN_TAKEN),
       take(1, { shop: 'x' }),
     ]),
     call(1, [peek(1, { shop: 'x' })]),

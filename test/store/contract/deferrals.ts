@@ -147,7 +147,7 @@ export function deferralsContract(make: (options: StoreOptions) => Made): void {
           expect({ delayMs, attempt }).toEqual({ delayMs: 25 - Number(job), attempt: Number(job) });
           listed.push(job);
         }
-        afterUs = page.at(-1)!.slotUs;
+        afterUs = page.at(-1)!.turnUs;
       }
       expect(listed).toEqual(expected);
     });
@@ -158,7 +158,7 @@ export function deferralsContract(make: (options: StoreOptions) => Made): void {
       await note('later', { delayMs: 2_000 });
       const page = await deferrals.list(Q, 0, 2);
       expect(page.map(({ job }) => job)).toEqual(['a', 'b', 'c', 'd']);
-      expect((await deferrals.list(Q, page.at(-1)!.slotUs, 2)).map(({ job }) => job)).toEqual(['later']);
+      expect((await deferrals.list(Q, page.at(-1)!.turnUs, 2)).map(({ job }) => job)).toEqual(['later']);
     });
 
     test('are moved for those that are still put aside', async () => {

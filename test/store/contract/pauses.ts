@@ -76,13 +76,13 @@ export function pausesContract(make: Make): void {
 
   test('gives no slots, since it may be ended early, and is the reason whatever else stands in the way', async () => {
     const { store, granted, ask, advanceUs } = await started(make, { limits: { shop: limits.shop } });
-    const deferred = { ...acme, terms: { maxSlotUs: Number.POSITIVE_INFINITY } };
+    const deferred = { ...acme, terms: { maxTurnUs: Number.POSITIVE_INFINITY } };
     await granted({ ...acme, cost: 5 });
-    expect(await ask(deferred)).toMatchObject({ reason: 'rate', slotted: true });
-    expect(await ask(deferred)).toMatchObject({ reason: 'line', slotted: true });
+    expect(await ask(deferred)).toMatchObject({ reason: 'rate', hasTurn: true });
+    expect(await ask(deferred)).toMatchObject({ reason: 'line', hasTurn: true });
     await store.pause(acme.keys, 30 * SECOND);
     for (let n = 0; n < 3; n++)
-      expect(await ask(deferred)).toMatchObject({ reason: 'paused', slotted: false });
+      expect(await ask(deferred)).toMatchObject({ reason: 'paused', hasTurn: false });
     await store.resume(acme.keys);
     advanceUs(2 * SECOND);
     for (let n = 0; n < 3; n++) expect(await ask(deferred)).toMatchObject({ granted: true });

@@ -37,7 +37,7 @@ export function ratesContract(make: Make): void {
     test('those of high priority pass the line', async () => {
       const { ask, advanceUs } = await ranked();
       await ask({ cost: 10, terms: { priority: HIGH! } });
-      await ask({ terms: { priority: 1, maxSlotUs: 60 * SECOND, slots: 'all' } });
+      await ask({ terms: { priority: 1, maxTurnUs: 60 * SECOND, turns: 'all' } });
       advanceUs(150 * MS);
       expect(await ask({ terms: { priority: 1 } })).toMatchObject({ granted: false, reason: 'line' });
       expect(await ask({ terms: { priority: HIGH! } })).toMatchObject({ granted: true });

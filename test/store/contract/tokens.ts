@@ -10,7 +10,7 @@ export function tokensContract(make: Make): void {
       const { acquire, refusal } = await started(make, calls);
       for (let taken = 0; taken < 5; taken++)
         expect(await acquire(1)).toMatchObject({ granted: true, waitUs: 0 });
-      expect(await refusal(1)).toEqual({ limit: 'calls', reason: 'rate', waitUs: 100 * MS, slotted: false });
+      expect(await refusal(1)).toEqual({ limit: 'calls', reason: 'rate', waitUs: 100 * MS, hasTurn: false });
       expect(await refusal(3)).toMatchObject({ waitUs: 300 * MS });
     });
 

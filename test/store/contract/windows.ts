@@ -16,7 +16,7 @@ export function windowsContract(make: Make): void {
       const { ask, refused, remaining } = await window(mode);
       expect(await ask({ cost: 5 })).toMatchObject({ granted: true, waitUs: 0 });
       expect(await remaining()).toEqual([0]);
-      expect(await refused()).toMatchObject({ limit: 'calls', reason: 'window', slotted: false, by: null });
+      expect(await refused()).toMatchObject({ limit: 'calls', reason: 'window', hasTurn: false, by: null });
     });
 
     test('says when there is room, to the microsecond', async () => {
@@ -42,9 +42,9 @@ export function windowsContract(make: Make): void {
       const { granted, refused } = await window(mode);
       await granted({ cost: 5 });
       expect(await refused({ terms: { maxWaitUs: 60 * SECOND } })).toMatchObject({ reason: 'window' });
-      const slots = { terms: { maxSlotUs: 60 * SECOND, slots: 'all' as const } };
+      const slots = { terms: { maxTurnUs: 60 * SECOND, turns: 'all' as const } };
       const [first, second] = [await refused(slots), await refused(slots)];
-      expect([first.slotted, second.slotted]).toEqual([true, true]);
+      expect([first.hasTurn, second.hasTurn]).toEqual([true, true]);
       // A fifth of a window each, in the mean.
       expect(second.waitUs - first.waitUs).toBe(200 * MS);
     });

@@ -5,7 +5,7 @@ import { MemoryStore } from '../../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../../src/testing/fake-clock.ts';
 import { storeContract } from '../contract/index.ts';
 import type { StoreOptions } from '../support/made.ts';
-import { AT_ONCE, ask, NORMAL, OR_SLOT } from '../support/terms.ts';
+import { AT_ONCE, ask, NORMAL, OR_TURN } from '../support/terms.ts';
 
 function make(options: StoreOptions) {
   const clock = new FakeClock();
@@ -45,7 +45,7 @@ describe('the memory store', () => {
     test('stay while they owe something or may be waited for in a line', async () => {
       const { store, advanceUs } = make({ limits });
       for (let taken = 0; taken < 5; taken++) await store.acquire(request('owing'), AT_ONCE);
-      for (let deferred = 0; deferred < 3; deferred++) await store.acquire(request('owing'), OR_SLOT);
+      for (let deferred = 0; deferred < 3; deferred++) await store.acquire(request('owing'), OR_TURN);
       const before = store.states.get('shop:owing');
       advanceUs(1_500_000);
       for (let call = 0; call < 20; call++) await store.acquire(request('busy'), AT_ONCE);

@@ -7,7 +7,7 @@ import { redisClient } from '../../../src/store/redis/client/connection.ts';
 import { RedisStore } from '../../../src/store/redis/redis-store.ts';
 import { connect, keysOf, keysWithoutTtl, redisUrl, startRedis, uniqueName } from '../../support/redis.ts';
 import { callsOf, eventually, governorOf, ownServer, storeOf } from '../support/stores.ts';
-import { AT_ONCE, ask, NORMAL, OR_SLOT, WHENEVER } from '../support/terms.ts';
+import { AT_ONCE, ask, NORMAL, OR_TURN, WHENEVER } from '../support/terms.ts';
 
 const redis = connect();
 
@@ -17,7 +17,7 @@ async function everyOperation(store: RedisStore): Promise<void> {
   await store.acquire(of('a'), AT_ONCE);
   await store.acquire(of('b'), AT_ONCE);
   await store.acquire(of('b'), AT_ONCE);
-  await store.acquire(of('b'), OR_SLOT);
+  await store.acquire(of('b'), OR_TURN);
   await store.acquire(ask({ calls: 3, shop: 0 }), AT_ONCE);
   const reserved = await store.acquire(ask({ calls: 3, shop: 0 }), WHENEVER);
   if (reserved.granted) await store.cancel(reserved.receipt);
@@ -64,7 +64,7 @@ describe('expiry', () => {
     const request = ask(1, { shop: 'a' });
     await store.acquire(request, AT_ONCE);
     for (let refused = 0; refused < 50; refused++) {
-      await store.acquire(request, refused % 2 === 0 ? OR_SLOT : AT_ONCE);
+      await store.acquire(request, refused % 2 === 0 ? OR_TURN : AT_ONCE);
     }
     const ttl = await redis.pttl(`flyball:{${name}}:limit:shop:a`);
     expect(ttl).toBeGreaterThan(0);
@@ -75,7 +75,7 @@ describe('expiry', () => {
     const name = uniqueName('ttl');
     const quick = { calls: perSecond(20, { burst: 4 }), shop: perSecond(10, { burst: 2, by: 'shop' }) };
     const store = storeOf(redisUrl(), { name, limits: quick });
-    await Promise.all(['a', 'b', 'c', 'd'].map((shop) => store.acquire(ask(1, { shop }), OR_SLOT)));
+    await Promise.all(['a', 'b', 'c', 'd'].map((shop) => store.acquire(ask(1, { shop }), OR_TURN)));
     const beganMs = performance.now();
     expect(await keysOf(redis, `flyball:{${name}}:*`)).toHaveLength(6);
     const left = await eventually(async () => {
@@ -114,8 +114,8 @@ describe('HGETALL', () => {
     expect(await redis.hgetall(key)).toEqual(used);
     await store.acquire(request, AT_ONCE);
     expect(await redis.hgetall(key)).toEqual({ ...used, refused: '1' });
-    const slotted = await store.acquire(request, OR_SLOT);
-    expect(slotted).toMatchObject({ granted: false, slotted: true });
+    const hasTurn = await store.acquire(request, OR_TURN);
+    expect(hasTurn).toMatchObject({ granted: false, hasTurn: true });
     const { line, ...rest } = await redis.hgetall(key);
     expect(rest).toEqual({ ...used, refused: '2' });
     // The slot comes when one token has drained, and the two that wait for it take twenty minutes more.

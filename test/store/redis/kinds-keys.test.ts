@@ -31,19 +31,19 @@ const request = (shop: string, holder: string, cost: Request['cost'] = 1): Reque
   keys: { shop, tenant: shop },
   holder,
 });
-const SLOTTED = { ...AT_ONCE, maxSlotUs: 60 * SECOND, slots: 'all', queue: true } as const;
+const TURN_TAKEN = { ...AT_ONCE, maxTurnUs: 60 * SECOND, turns: 'all', queue: true } as const;
 
 /** Every kind of key there is: granted, refused with a place in line and in a queue, settled, paused, reported. */
 async function use(store: RedisStore): Promise<void> {
   for (const shop of ['a', 'b', 'c', '{d}']) {
     for (const holder of ['1', '2', '3', '4']) {
-      const verdict = await store.acquire(request(shop, holder), SLOTTED);
+      const verdict = await store.acquire(request(shop, holder), TURN_TAKEN);
       if (verdict.granted) await store.settle(verdict.receipt, 2);
     }
     await store.force(request(shop, 'forced'));
     await store.acquire(
       request(shop, 'waits', { calls: 0, shop: 0, tenant: 0, fixed: 0, sliding: 0, log: 0, work: 1 }),
-      SLOTTED,
+      TURN_TAKEN,
     );
   }
   await store.report(request('a', '1'), {

@@ -57,7 +57,7 @@ async function expectNoAnswer(client: RedisClient): Promise<void> {
 test('a right reply is read as it is meant', async () => {
   const [first, second, forced, seen] = await Promise.all(everything(storeOn(answering(() => [0, RIGHT]))));
   expect(first).toMatchObject({ granted: true, waitUs: 0 });
-  expect(second).toMatchObject({ granted: false, reason: 'rate', waitUs: 99, slotted: false });
+  expect(second).toMatchObject({ granted: false, reason: 'rate', waitUs: 99, hasTurn: false });
   expect(forced).toMatchObject({ startUs: 1_700_000_000_000_000, ahead: false });
   expect(seen).toMatchObject([{ sight: { remaining: 5, granted: 1 } }]);
 });

@@ -49,6 +49,6 @@ function granted(verdict: Verdict) {
 
 function refused(verdict: Verdict) {
   if (verdict.granted) throw new Error(`expected a refusal, was granted with a wait of ${verdict.waitUs} µs`);
-  const { limit, reason, waitUs, slotted } = verdict;
-  return { limit: limit.name, reason, waitUs, slotted };
+  const { limit, reason, waitUs, hasTurn } = verdict;
+  return { limit: limit.name, reason, waitUs, hasTurn };
 }

@@ -10,8 +10,8 @@ export const NORMAL: Terms['priority'] = 1;
 /** Now or not at all. */
 export const AT_ONCE: Terms = {
   maxWaitUs: 0,
-  maxSlotUs: 0,
-  slots: 'keyed',
+  maxTurnUs: 0,
+  turns: 'keyed',
   returning: false,
   patienceUs: 0,
   priority: NORMAL,
@@ -22,7 +22,7 @@ export const AT_ONCE: Terms = {
 export const WHENEVER: Terms = { ...AT_ONCE, maxWaitUs: Number.POSITIVE_INFINITY };
 
 /** Now, or a place in the line of a limit with keys. */
-export const OR_SLOT: Terms = { ...AT_ONCE, maxSlotUs: Number.POSITIVE_INFINITY };
+export const OR_TURN: Terms = { ...AT_ONCE, maxTurnUs: Number.POSITIVE_INFINITY };
 
 /** As one that comes back from its slot; it keeps its place if it has to wait for up to a second. */
-export const RETURNING: Terms = { ...OR_SLOT, returning: true, patienceUs: 1_000_000 };
+export const RETURNING: Terms = { ...OR_TURN, returning: true, patienceUs: 1_000_000 };

@@ -106,7 +106,7 @@ export class Admission<J extends Job> {
     const past = await this.deferring.pastOf(job);
     let pardoned = false;
     // Who may not want to be put aside takes no slot but a near one, which is waited for here.
-    let takesSlot = !this.refused.decidesLater && this.deferring.roomMs(past) >= 0;
+    let takesTurn = !this.refused.decidesLater && this.deferring.roomMs(past) >= 0;
     let returning = hasReturned(job);
     for (;;) {
       const nearMs = this.#roomAside ? asideMs : 0;
@@ -121,9 +121,9 @@ export class Admission<J extends Job> {
         priority,
         holder: place.holder,
         waitedMs: Math.max(0, governor.clock.wallMs() - dueMs),
-        maxWaitMs: reach.governorWide || claims ? (takesSlot ? this.#longestHoldMs(reach) : maxHoldMs) : 0,
-        slots: this.#worker === undefined ? 'all' : 'keyed',
-        maxSlotMs: takesSlot ? Math.max(nearMs, roomMs) : nearMs,
+        maxWaitMs: reach.governorWide || claims ? (takesTurn ? this.#longestHoldMs(reach) : maxHoldMs) : 0,
+        turns: this.#worker === undefined ? 'all' : 'keyed',
+        maxTurnMs: takesTurn ? Math.max(nearMs, roomMs) : nearMs,
         returning,
         patienceMs: asideMs,
       });
@@ -139,7 +139,7 @@ export class Admission<J extends Job> {
       } else if (this.#mayQueue(decision, beganMs)) {
         held ||= !decision.keyed;
         await this.#inQueue(decision, asking, place);
-      } else if (this.#mayHoldForSlot(decision)) {
+      } else if (this.#mayHoldForTurn(decision)) {
         held = true;
         await this.#sleep(governor.clock.monoMs() + decision.retryAfterMs, signal);
         returning = true;
@@ -148,7 +148,7 @@ export class Admission<J extends Job> {
         asideMs -= decision.retryAfterMs;
         returning = true;
       } else {
-        const action = takesSlot ? 'delay' : await this.refused.actionFor(job, decision);
+        const action = takesTurn ? 'delay' : await this.refused.actionFor(job, decision);
         if (action === 'drop') {
           this.counters.dropped += 1;
           return undefined;
@@ -159,11 +159,11 @@ export class Admission<J extends Job> {
         }
         if (this.#closing) throw CLOSING;
         // All jobs meet a limit without keys: to let others pass would help none of them.
-        if (!decision.slotted && !decision.keyed && this.#worker !== undefined) {
+        if (!decision.hasTurn && !decision.keyed && this.#worker !== undefined) {
           this.shut(decision.retryAfterMs);
           return this.toHead(job, asking.token, asking.arrival);
         }
-        const requeues = action === 'requeue' && !decision.slotted;
+        const requeues = action === 'requeue' && !decision.hasTurn;
         const awayMs = requeues ? await this.refused.requeueMs(job) : undefined;
         // A pause may be ended early, and a job that is put aside hears nothing of it.
         const waitMs =
@@ -177,13 +177,13 @@ export class Admission<J extends Job> {
           if (this.#closing) throw CLOSING;
           pardoned = true;
           // Who takes slots was given none, and asks once more.
-          if (takesSlot && !decision.slotted) continue;
+          if (takesTurn && !decision.hasTurn) continue;
         }
-        if (takesSlot || decision.slotted || awayMs !== undefined) {
-          if (decision.slotted) this.feed.deferred();
+        if (takesTurn || decision.hasTurn || awayMs !== undefined) {
+          if (decision.hasTurn) this.feed.deferred();
           return this.deferring.defer(asking, delayMs, { excused: decision.reason === 'paused' });
         }
-        takesSlot = true;
+        takesTurn = true;
       }
     }
   }
@@ -256,9 +256,9 @@ export class Admission<J extends Job> {
   }
 
   // A near slot of a limit that all jobs meet, and that cannot reserve for this one; or the near end of a pause of all.
-  #mayHoldForSlot({ slotted, reason, keyed, retryAfterMs }: Refusal): boolean {
+  #mayHoldForTurn({ hasTurn, reason, keyed, retryAfterMs }: Refusal): boolean {
     const isNear = !keyed && retryAfterMs <= this.govern.maxHoldMs;
-    return isNear && (slotted || reason === 'paused') && this.#worker !== undefined;
+    return isNear && (hasTurn || reason === 'paused') && this.#worker !== undefined;
   }
 
   // Whoever is recalled asks again: that is what its sleep was for.
@@ -292,7 +292,7 @@ export class Admission<J extends Job> {
 
   // A slot of its key that is near is waited for here.
   #mayStepAside(refusal: Refusal, returning: boolean, asideMs: number): boolean {
-    const hasPlace = refusal.slotted || (refusal.keyed && returning);
+    const hasPlace = refusal.hasTurn || (refusal.keyed && returning);
     return hasPlace && refusal.retryAfterMs <= asideMs && this.#roomAside && !this.#closing;
   }
 

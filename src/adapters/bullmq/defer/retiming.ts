@@ -46,7 +46,7 @@ export async function retime<J extends Job>(retimed: Retimed<J>): Promise<number
 async function allParked(deferrals: Deferrals, queue: string): Promise<Parked[]> {
   const parked: Parked[] = [];
   for (;;) {
-    const page = await deferrals.list(queue, parked.at(-1)?.slotUs ?? 0, PAGE);
+    const page = await deferrals.list(queue, parked.at(-1)?.turnUs ?? 0, PAGE);
     if (page.length === 0) return parked;
     parked.push(...page);
   }

@@ -152,8 +152,8 @@ export class DecideCall {
     this.#operations.push(
       OPERATION.terms,
       finite(terms.maxWaitUs),
-      finite(terms.maxSlotUs),
-      terms.slots === 'all' ? 1 : 0,
+      finite(terms.maxTurnUs),
+      terms.turns === 'all' ? 1 : 0,
       terms.returning ? 1 : 0,
       finite(terms.patienceUs),
       terms.priority,
@@ -254,8 +254,8 @@ const finite = (us: number): number => Math.min(us, Number.MAX_SAFE_INTEGER);
 function sameTerms(a: Terms, b: Terms): boolean {
   return (
     a.maxWaitUs === b.maxWaitUs &&
-    a.maxSlotUs === b.maxSlotUs &&
-    a.slots === b.slots &&
+    a.maxTurnUs === b.maxTurnUs &&
+    a.turns === b.turns &&
     a.returning === b.returning &&
     a.patienceUs === b.patienceUs &&
     a.priority === b.priority &&

@@ -83,7 +83,7 @@ function readRefusal(reply: Numbers, legs: readonly Leg[]): Verdict {
     by: isWhole ? null : by,
     reason,
     waitUs: reply.next(),
-    slotted: reply.oneOf(2) === 1,
+    hasTurn: reply.oneOf(2) === 1,
   };
 }
 

@@ -9,7 +9,7 @@ const tenants = (burst: number): Desk =>
 const flood = { keys: { tenant: 'flood' } };
 const other = { keys: { tenant: 'other' } };
 /** As a worker asks that reserves for 0.2 s at the most, and takes a slot otherwise. */
-const worker = { maxWaitUs: 200 * MS, maxSlotUs: Number.MAX_SAFE_INTEGER };
+const worker = { maxWaitUs: 200 * MS, maxTurnUs: Number.MAX_SAFE_INTEGER };
 
 describe('who would wait for too long to reserve at a fair limit', () => {
   it('has slots in the line of its own key, one after the other, and nobody else waits for those', () => {
@@ -18,7 +18,7 @@ describe('who would wait for too long to reserve at a fair limit', () => {
     expect(desk.ask(0, { ...worker, ...flood })).toMatchObject({ granted: true, waitUs: 100 * MS });
     for (let n = 2; n < 6; n++) {
       const verdict = desk.ask(0, { ...worker, ...flood });
-      expect(verdict).toMatchObject({ granted: false, by: 'tenant', slotted: true });
+      expect(verdict).toMatchObject({ granted: false, by: 'tenant', hasTurn: true });
       expect(verdict.waitUs).toBeGreaterThanOrEqual(n * 100 * MS);
     }
     expect(desk.ask(0, { ...worker, ...other })).toMatchObject({ granted: true, waitUs: 200 * MS });
@@ -46,15 +46,15 @@ describe('who comes back from a slot that was given when its share was larger', 
     const desk = crowded();
     const first = desk.ask(400 * MS, back);
     const second = desk.ask(400 * MS, back);
-    expect(first).toMatchObject({ granted: false, reason: 'share', slotted: true });
-    expect(second).toMatchObject({ granted: false, reason: 'share', slotted: true });
+    expect(first).toMatchObject({ granted: false, reason: 'share', hasTurn: true });
+    expect(second).toMatchObject({ granted: false, reason: 'share', hasTurn: true });
     // At the pace that its share has now.
     expect(second.waitUs - first.waitUs).toBeGreaterThanOrEqual(180 * MS);
   });
 
   it('keeps its place if it is', () => {
     const verdict = crowded().ask(510 * MS, back);
-    expect(verdict).toMatchObject({ granted: false, reason: 'share', slotted: false, waitUs: 90 * MS });
+    expect(verdict).toMatchObject({ granted: false, reason: 'share', hasTurn: false, waitUs: 90 * MS });
   });
 });
 
