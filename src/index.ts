@@ -17,7 +17,7 @@ export type {
 } from './core/calls/steer.ts';
 // The clock a governor waits by, and the connections it takes
 export type { Clock } from './core/clock.ts';
-export type { Cost, Keys } from './core/decide/legs.ts';
+export type { Cost, Keys } from './core/decide/demands.ts';
 // Requests and their answers
 export type { RefusalReason } from './core/decide/verdict.ts';
 export type { FeedbackOptions, HeadersLike } from './core/downstream/feedback.ts';

@@ -1,4 +1,4 @@
-import type { Cost } from './decide/legs.ts';
+import type { Cost } from './decide/demands.ts';
 import type { RefusalReason } from './decide/verdict.ts';
 
 /** "Not now" as a value: nothing was taken, and `retryAfterMs` says when to come back. */

@@ -19,7 +19,7 @@ import { Waiting } from './calls/wait.ts';
 import { Waiters } from './calls/waiters.ts';
 import { oneOf } from './checks.ts';
 import type { Clock } from './clock.ts';
-import type { Cost, Keys } from './decide/legs.ts';
+import type { Cost, Keys } from './decide/demands.ts';
 import type { FeedbackOptions } from './downstream/feedback.ts';
 import { GovernorClosedError, InvalidOptionError } from './errors.ts';
 import type { Limits } from './limits/limit.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts';
-import type { Keys } from './decide/legs.ts';
+import type { Keys } from './decide/demands.ts';
 
 /** A pause may be ended early, and the message that says so be lost: whoever waits for its end looks again after this long. */
 export const PAUSED_LOOK_MS = 4_000;

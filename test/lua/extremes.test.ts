@@ -160,7 +160,7 @@ describe('large numbers', () => {
       const receipt = verdict.granted ? verdict.receipt : undefined;
       expect(receipt).toMatchObject({
         startUs: START_US + cost,
-        legs: [{ grantedAfter: granted, pushedUnits: 0 }],
+        demands: [{ grantedAfter: granted, pushedUnits: 0 }],
       });
       expect(await state()).toMatchObject({ debt: `${granted}`, granted: `${granted}`, at: `${START_US}` });
       const [seen] = await store.peek(ask(), NORMAL);

@@ -33,10 +33,10 @@ function plain(result: unknown): unknown {
   if (typeof result !== 'object' || result === null) return result;
   if ('limit' in result) return { ...result, limit: (result as { limit: { name: string } }).limit.name };
   if ('receipt' in result) return { ...result, receipt: plain(result.receipt) };
-  if (!('legs' in result)) return result;
-  const { startUs, ahead, version, holder, legs } = result as Receipt;
-  const flat = legs.map(({ leg, ...rest }) => ({ bucket: leg.bucket, cost: leg.cost, ...rest }));
-  return { startUs, ahead, version, holder, legs: flat };
+  if (!('demands' in result)) return result;
+  const { startUs, ahead, version, holder, demands } = result as Receipt;
+  const flat = demands.map(({ demand, ...rest }) => ({ bucket: demand.bucket, cost: demand.cost, ...rest }));
+  return { startUs, ahead, version, holder, demands: flat };
 }
 
 class Both {

@@ -1,5 +1,5 @@
 import { plainObject } from '../../core/checks.ts';
-import { type Cost, type Keys, keyValue, wholeCost } from '../../core/decide/legs.ts';
+import { type Cost, type Keys, keyValue, wholeCost } from '../../core/decide/demands.ts';
 import { InvalidOptionError, isInvalidOptionError } from '../../core/errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { DelayedError, type Job, type Queue, WaitingError, type Worker } from 'bullmq';
 import type { ReservationHandle } from '../../core/calls/grant.ts';
-import type { Cost, Keys } from '../../core/decide/legs.ts';
+import type { Cost, Keys } from '../../core/decide/demands.ts';
 import { isThrottled, pauseOf, type Throttled } from '../../core/downstream/throttled.ts';
 import {
   InvalidOptionError,

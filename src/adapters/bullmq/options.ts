@@ -2,7 +2,7 @@ import type { Job } from 'bullmq';
 import type { Refusal } from '../../core/answers.ts';
 import type { Priority } from '../../core/calls/options.ts';
 import { durationMs, knownNames, oneOf, plainObject, wholeNumber } from '../../core/checks.ts';
-import type { Cost, Keys } from '../../core/decide/legs.ts';
+import type { Cost, Keys } from '../../core/decide/demands.ts';
 import { InvalidOptionError } from '../../core/errors.ts';
 import { Governor } from '../../core/governor.ts';
 import { constantCost, constantKeys } from './constants.ts';

@@ -1,6 +1,6 @@
 import type { Grant, Reservation } from '../answers.ts';
+import { actualOf, type Cost } from '../decide/demands.ts';
 import { type HeldSlot, isAdaptive } from '../decide/give-back.ts';
-import { actualOf, type Cost } from '../decide/legs.ts';
 import type { Receipt } from '../decide/verdict.ts';
 import type { Store } from '../ports/store.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
@@ -45,17 +45,17 @@ class GrantHandle implements Grant {
   }
 
   async #settle(actual: Cost): Promise<void> {
-    const { legs } = this.#receipt;
+    const { demands } = this.#receipt;
     const tokens = actualOf(
-      legs.map(({ leg }) => leg),
+      demands.map(({ demand }) => demand),
       actual,
     );
     await this.#store.settle(this.#receipt, actual);
-    const settled = legs.map((charged, index) => ({
+    const settled = demands.map((charged, index) => ({
       ...charged,
-      leg: { ...charged.leg, cost: tokens[index]! },
+      demand: { ...charged.demand, cost: tokens[index]! },
     }));
-    this.#receipt = { ...this.#receipt, legs: settled };
+    this.#receipt = { ...this.#receipt, demands: settled };
   }
 
   release(): Promise<boolean> {
@@ -117,7 +117,7 @@ export class ReservationHandle extends GrantHandle implements Reservation {
 
   /** Whether anybody learns from what becomes of it. */
   get isWatched(): boolean {
-    return this.#made.legs.some(({ leg }) => isAdaptive(leg));
+    return this.#made.demands.some(({ demand }) => isAdaptive(demand));
   }
 
   /** The store's clock when it was granted, in microseconds. */
@@ -146,6 +146,8 @@ export class ReservationHandle extends GrantHandle implements Reservation {
   }
 }
 
-function slotsOf({ holder, legs }: Receipt): HeldSlot[] {
-  return legs.flatMap(({ leg, fence }) => (leg.kind === 'concurrency' ? [{ leg, holder, fence }] : []));
+function slotsOf({ holder, demands }: Receipt): HeldSlot[] {
+  return demands.flatMap(({ demand, fence }) =>
+    demand.kind === 'concurrency' ? [{ demand, holder, fence }] : [],
+  );
 }

@@ -34,7 +34,7 @@ export class LeaseKeeper {
    */
   keep(slot: HeldSlot, askedMonoMs: number, lost: () => void): () => void {
     if (this.#closed) return () => {};
-    let leaseMs = slot.leg.limit.leaseUs / 1_000;
+    let leaseMs = slot.demand.limit.leaseUs / 1_000;
     let heldUntilMs = askedMonoMs + leaseMs;
     let cancelTimer: () => void = () => {};
     const stop = () => {

@@ -1,5 +1,5 @@
 import { durationMs, flag, knownNames, oneOf, plainObject } from '../checks.ts';
-import type { Cost, Keys } from '../decide/legs.ts';
+import type { Cost, Keys } from '../decide/demands.ts';
 import type { Terms } from '../decide/verdict.ts';
 import { InvalidOptionError } from '../errors.ts';
 

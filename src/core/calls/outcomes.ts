@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { type Keys, keyedLegsOf } from '../decide/legs.ts';
+import { type Keys, keyedDemandsOf } from '../decide/demands.ts';
 import { type FeedbackOptions, parseFeedback } from '../downstream/feedback.ts';
 import { type Outcome, Reports } from '../downstream/reports.ts';
 import { pauseOf, type Throttled } from '../downstream/throttled.ts';
@@ -43,7 +43,7 @@ export class Outcomes {
     const feedback = parseFeedback(options, this.clock.wallMs());
     const { throttled, failed, latencyMs, pauseMs, keys, grant } = feedback;
     // Here, since a report is sent later, when nobody hears that its keys are none.
-    if (keys !== undefined) keyedLegsOf(await this.store.limits(), keys);
+    if (keys !== undefined) keyedDemandsOf(await this.store.limits(), keys);
     const grantedUs = grant === undefined ? Number.MAX_SAFE_INTEGER : grantedUsOf(grant);
     if (throttled || failed || latencyMs !== undefined) {
       this.#reports.add(keys, { grantedUs, latencyMs: latencyMs ?? 0, failed, throttled });

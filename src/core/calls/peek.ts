@@ -1,7 +1,7 @@
 import type { LimitState } from '../answers.ts';
 import { WHOLE } from '../buckets/share/share.ts';
 import type { Sight } from '../decide/acquire.ts';
-import type { Cost, Leg } from '../decide/legs.ts';
+import type { Cost, Demand } from '../decide/demands.ts';
 import type { Store } from '../ports/store.ts';
 import { checkNames, classOf, type RequestOptions } from './options.ts';
 
@@ -16,18 +16,18 @@ export async function limitStates(store: Pick<Store, 'peek'>, options: PeekOptio
   checkNames(options, ['keys', 'priority', 'cost']);
   const { cost = 1, keys, priority } = options;
   const sights = await store.peek({ cost, keys, holder: '' }, classOf(priority));
-  return sights.map(({ leg, sight }) => limitState(leg, sight));
+  return sights.map(({ demand, sight }) => limitState(demand, sight));
 }
 
 /** What a limit looks like, in the units that people write limits in. */
-function limitState(leg: Leg, sight: Sight): LimitState {
+function limitState(demand: Demand, sight: Sight): LimitState {
   return {
-    limit: leg.limit.name,
-    kind: leg.kind,
-    key: leg.by === null ? null : leg.bucket.slice(leg.limit.name.length + 1),
+    limit: demand.limit.name,
+    kind: demand.kind,
+    key: demand.by === null ? null : demand.bucket.slice(demand.limit.name.length + 1),
     remaining: sight.remaining,
-    burst: leg.limit.kind === 'rate' ? leg.limit.burst : leg.limit.max,
-    effective: effectiveOf(leg, sight.effective),
+    burst: demand.limit.kind === 'rate' ? demand.limit.burst : demand.limit.max,
+    effective: effectiveOf(demand, sight.effective),
     waitMs: Math.ceil(sight.waitUs / 1_000),
     lineMs: Math.ceil(sight.lineUs / 1_000),
     pausedMs: Math.ceil(sight.pausedUs / 1_000),
@@ -36,11 +36,11 @@ function limitState(leg: Leg, sight: Sight): LimitState {
   };
 }
 
-function effectiveOf(leg: Leg, effective: number): number {
-  if (leg.kind === 'window' || leg.kind === 'concurrency') return effective;
-  const { rate, periodUs, options } = leg.limit;
+function effectiveOf(demand: Demand, effective: number): number {
+  if (demand.kind === 'window' || demand.kind === 'concurrency') return effective;
+  const { rate, periodUs, options } = demand.limit;
   const perPeriod = (unitsPerUs: number) => rounded((unitsPerUs * options.periodMs * 1_000) / periodUs);
-  return leg.kind === 'rate' ? perPeriod(effective) : perPeriod((rate * effective) / WHOLE);
+  return demand.kind === 'rate' ? perPeriod(effective) : perPeriod((rate * effective) / WHOLE);
 }
 
 // For people: a rate has three decimals at most.

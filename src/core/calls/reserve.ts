@@ -1,7 +1,7 @@
 import type { Refusal } from '../answers.ts';
 import { wholeNumber } from '../checks.ts';
 import type { Clock } from '../clock.ts';
-import type { Cost, Keys } from '../decide/legs.ts';
+import type { Cost, Keys } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
 import { Pauses } from '../pauses.ts';
 import { Emitter, type GovernorEvents } from '../ports/events.ts';

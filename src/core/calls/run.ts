@@ -1,6 +1,6 @@
 import type { Grant } from '../answers.ts';
 import type { Clock } from '../clock.ts';
-import type { Cost, Keys } from '../decide/legs.ts';
+import type { Cost, Keys } from '../decide/demands.ts';
 import { isThrottled } from '../downstream/throttled.ts';
 import { InvalidOptionError, isInvalidOptionError } from '../errors.ts';
 import type { ReservationHandle } from './grant.ts';

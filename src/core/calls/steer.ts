@@ -1,5 +1,5 @@
 import { durationMs, knownNames, plainObject } from '../checks.ts';
-import type { Keys } from '../decide/legs.ts';
+import type { Keys } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
 import type { Configuration } from '../limits/configuration.ts';
 import { type LimitsOptions, parseLimits } from '../limits/limit.ts';

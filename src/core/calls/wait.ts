@@ -1,7 +1,7 @@
 import { RECALL_US } from '../buckets/moment.ts';
 import { durationMs } from '../checks.ts';
 import type { Clock } from '../clock.ts';
-import type { Cost } from '../decide/legs.ts';
+import type { Cost } from '../decide/demands.ts';
 import { WaitTooLongError } from '../errors.ts';
 import { PAUSED_LOOK_MS } from '../pauses.ts';
 import type { Store } from '../ports/store.ts';

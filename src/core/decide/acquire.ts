@@ -5,9 +5,9 @@ import { commit, withinHorizon } from '../buckets/rate/debt.ts';
 import { chargeShare } from '../buckets/share/share.ts';
 import { countIn, windowStartable } from '../buckets/window/window.ts';
 import type { Buckets } from './buckets.ts';
-import type { Leg } from './legs.ts';
+import type { Demand } from './demands.ts';
 import { canReserve, refuse, wakeAll } from './refuse.ts';
-import type { Receipt, ReceiptLeg, Terms, Verdict, Wake } from './verdict.ts';
+import type { Charge, Receipt, Terms, Verdict, Wake } from './verdict.ts';
 import {
   type Asker,
   effectiveOf,
@@ -27,13 +27,13 @@ import {
  */
 export function acquire(
   buckets: Buckets,
-  legs: readonly Leg[],
+  demands: readonly Demand[],
   asker: Omit<Asker, 'priority'>,
   terms: Terms,
   at: Moment,
   wakeUp: Wake,
 ): Verdict {
-  const views = viewsOf(buckets, legs, { ...asker, priority: terms.priority }, at);
+  const views = viewsOf(buckets, demands, { ...asker, priority: terms.priority }, at);
   const paused = longest(views, (view) => view.pausedUs);
   if (views[paused]!.pausedUs > 0) return refuse(buckets, views, paused, 'paused', asker, terms, at, wakeUp);
   const line = longest(views, (view) => lineAheadUs(view, terms, at));
@@ -45,7 +45,7 @@ export function acquire(
   const startUs = at.nowUs + waitUs;
   if (waitUs > 0 && (waitUs > terms.maxWaitUs || !mayReserve(views, binding, startUs, terms, at))) {
     const refusing = ownLine(views, binding, terms, at);
-    return refuse(buckets, views, refusing, views[refusing]!.leg.kind, asker, terms, at, wakeUp);
+    return refuse(buckets, views, refusing, views[refusing]!.demand.kind, asker, terms, at, wakeUp);
   }
   if (!views.every((view) => isWithinHorizon(view, startUs))) {
     return refuse(buckets, views, binding, 'horizon', asker, terms, at, wakeUp);
@@ -54,11 +54,11 @@ export function acquire(
 }
 
 /** How long the line holds a request up. One of high priority passes it where priorities mean something. */
-function lineAheadUs({ leg, lineUs, state }: View, terms: Terms, at: Moment): number {
+function lineAheadUs({ demand, lineUs, state }: View, terms: Terms, at: Moment): number {
   if (lineUs === 0 || terms.returning) return 0;
   // Nobody has come for what the share has: those of the line stand behind this one in their queue.
-  if (leg.kind === 'share' && (state as ShareView['state']).debt === 0) return 0;
-  if (leg.kind === 'rate' && leg.limit.kept !== null && terms.priority === 0) return 0;
+  if (demand.kind === 'share' && (state as ShareView['state']).debt === 0) return 0;
+  if (demand.kind === 'rate' && demand.limit.kept !== null && terms.priority === 0) return 0;
   return lineUs - at.nowUs;
 }
 
@@ -67,7 +67,7 @@ function longest(views: readonly View[], timeUs: (view: View) => number): number
   let found = 0;
   for (let index = 1; index < views.length; index++) {
     const more = timeUs(views[index]!) - timeUs(views[found]!);
-    if (more > 0 || (more === 0 && views[found]!.leg.by !== null && views[index]!.leg.by === null))
+    if (more > 0 || (more === 0 && views[found]!.demand.by !== null && views[index]!.demand.by === null))
       found = index;
   }
   return found;
@@ -75,7 +75,7 @@ function longest(views: readonly View[], timeUs: (view: View) => number): number
 
 /** The one that makes it wait. A queue for slots is joined only when nothing else is in the way. */
 function bindingOf(views: readonly View[]): number {
-  const ownUs = (view: View) => (view.leg.kind === 'concurrency' ? 0 : view.waitUs);
+  const ownUs = (view: View) => (view.demand.kind === 'concurrency' ? 0 : view.waitUs);
   const others = longest(views, ownUs);
   return ownUs(views[others]!) > 0 ? others : longest(views, (view) => view.waitUs);
 }
@@ -91,15 +91,16 @@ function mayReserve(
   terms: Terms,
   at: Moment,
 ): boolean {
-  const { leg } = views[binding]!;
-  if (leg.kind !== 'rate') return false;
-  const { by } = leg;
+  const { demand } = views[binding]!;
+  if (demand.kind !== 'rate') return false;
+  const { by } = demand;
   return views.every(
     (view, index) =>
-      (by === null || view.leg.by === by) &&
-      (index === binding || view.leg.kind === 'rate' || view.waitUs === 0) &&
+      (by === null || view.demand.by === by) &&
+      (index === binding || view.demand.kind === 'rate' || view.waitUs === 0) &&
       canReserve(view, terms, at) &&
-      (view.leg.kind !== 'window' || windowStartable((view as WindowView).state, view.leg.limit, startUs)),
+      (view.demand.kind !== 'window' ||
+        windowStartable((view as WindowView).state, view.demand.limit, startUs)),
   );
 }
 
@@ -110,7 +111,7 @@ function mayReserve(
 function ownLine(views: View[], binding: number, terms: Terms, at: Moment): number {
   const whole = views[binding]!;
   const share = views[binding + 1];
-  if (share?.leg.kind !== 'share') return binding;
+  if (share?.demand.kind !== 'share') return binding;
   if (terms.maxTurnUs === 0 || !views.every((view) => canReserve(view, terms, at))) return binding;
   views[binding + 1] = { ...(share as ShareView), waitUs: whole.waitUs };
   return binding + 1;
@@ -120,9 +121,9 @@ const aheadOf = (state: { readonly atUs: number }, startUs: number): number =>
   Math.max(0, startUs - state.atUs);
 
 function isWithinHorizon(view: View, startUs: number): boolean {
-  if (view.leg.kind !== 'rate') return true;
-  const { state, leg } = view as RateView;
-  return withinHorizon(state, leg.limit, aheadOf(state, startUs), leg.cost);
+  if (view.demand.kind !== 'rate') return true;
+  const { state, demand } = view as RateView;
+  return withinHorizon(state, demand.limit, aheadOf(state, startUs), demand.cost);
 }
 
 function grant(
@@ -134,38 +135,38 @@ function grant(
   wakeUp: Wake,
 ): Verdict {
   const startUs = at.nowUs + waitUs;
-  const legs = views.map((view) => {
+  const demands = views.map((view) => {
     const charged = charge(view, holder, startUs);
-    if (view.leg.kind === 'concurrency') wakeAll(view as LeaseView, wakeUp);
+    if (view.demand.kind === 'concurrency') wakeAll(view as LeaseView, wakeUp);
     save(buckets, view);
     return waitUs > 0 ? charged : { ...charged, grantedAfter: 0, pushedUnits: 0 };
   });
   return {
     granted: true,
     waitUs,
-    receipt: { startUs, ahead: waitUs > 0, version: at.version, holder, legs },
+    receipt: { startUs, ahead: waitUs > 0, version: at.version, holder, demands },
   };
 }
 
 /** Takes the cost from a bucket, from `startUs` on. */
-function charge(view: View, holder: string, startUs: number): ReceiptLeg {
-  const { leg } = view;
+function charge(view: View, holder: string, startUs: number): Charge {
+  const { demand } = view;
   let [grantedAfter, pushedUnits, fence] = [0, 0, 0];
-  if (leg.kind === 'rate') {
+  if (demand.kind === 'rate') {
     const { state } = view as RateView;
-    pushedUnits = commit(state, leg.limit, aheadOf(state, startUs), leg.cost, view.emptyUs);
+    pushedUnits = commit(state, demand.limit, aheadOf(state, startUs), demand.cost, view.emptyUs);
     grantedAfter = state.granted;
-  } else if (leg.kind === 'window') {
-    countIn((view as WindowView).state, leg.limit, startUs, leg.cost);
-  } else if (leg.kind === 'concurrency') {
+  } else if (demand.kind === 'window') {
+    countIn((view as WindowView).state, demand.limit, startUs, demand.cost);
+  } else if (demand.kind === 'concurrency') {
     const { state } = view as LeaseView;
-    fence = lease(state, leg.limit, leg.cost, holder);
+    fence = lease(state, demand.limit, demand.cost, holder);
     if (state.adaptive !== null) state.adaptive = heldAtOnce(state.adaptive, heldOf(state));
   } else {
     const { state, group, whole, idleUs } = view as ShareView;
-    chargeShare(state, group, leg.limit, whole.state, leg, idleUs);
+    chargeShare(state, group, demand.limit, whole.state, demand, idleUs);
   }
-  return { leg, grantedAfter, pushedUnits, fence };
+  return { demand, grantedAfter, pushedUnits, fence };
 }
 
 /**
@@ -174,17 +175,17 @@ function charge(view: View, holder: string, startUs: number): ReceiptLeg {
  */
 export function atMost(
   buckets: Buckets,
-  legs: readonly Leg[],
+  demands: readonly Demand[],
   most: number,
   priority: Asker['priority'],
   at: Moment,
 ): number {
-  const views = viewsOf(buckets, legs, { priority, holder: '' }, at);
+  const views = viewsOf(buckets, demands, { priority, holder: '' }, at);
   const terms = { returning: false, priority } as Terms;
   const available = Math.min(most, ...views.map((view) => availableOf(view, terms, at)));
   if (available < 1) return 0;
   for (const view of views) {
-    charge({ ...view, leg: { ...view.leg, cost: available } } as View, '', at.nowUs);
+    charge({ ...view, demand: { ...view.demand, cost: available } } as View, '', at.nowUs);
     save(buckets, view);
   }
   return available;
@@ -192,22 +193,27 @@ export function atMost(
 
 function availableOf(view: View, terms: Terms, at: Moment): number {
   if (view.pausedUs > 0 || lineAheadUs(view, terms, at) > 0) return 0;
-  const { leg } = view;
-  const kept = leg.kind === 'rate' && leg.limit.kept !== null ? leg.limit.kept[terms.priority] : 0;
-  if (leg.kind === 'share') return (view as ShareView).waitUs > 0 ? 0 : Number.MAX_SAFE_INTEGER;
+  const { demand } = view;
+  const kept = demand.kind === 'rate' && demand.limit.kept !== null ? demand.limit.kept[terms.priority] : 0;
+  if (demand.kind === 'share') return (view as ShareView).waitUs > 0 ? 0 : Number.MAX_SAFE_INTEGER;
   return Math.max(0, remainingOf(view) - kept);
 }
 
 /** Charges a request whatever the buckets hold, now; who comes after waits until it has drained. */
-export function force(buckets: Buckets, legs: readonly Leg[], holder: string, at: Moment): Receipt | null {
-  const views = viewsOf(buckets, legs, { priority: 0, holder }, at);
+export function force(
+  buckets: Buckets,
+  demands: readonly Demand[],
+  holder: string,
+  at: Moment,
+): Receipt | null {
+  const views = viewsOf(buckets, demands, { priority: 0, holder }, at);
   if (!views.every((view) => isWithinHorizon(view, 0))) return null;
   const charged = views.map((view) => {
-    const leg = charge(view, holder, 0);
+    const demand = charge(view, holder, 0);
     save(buckets, view);
-    return { ...leg, grantedAfter: 0, pushedUnits: 0 };
+    return { ...demand, grantedAfter: 0, pushedUnits: 0 };
   });
-  return { startUs: at.nowUs, ahead: false, version: at.version, holder, legs: charged };
+  return { startUs: at.nowUs, ahead: false, version: at.version, holder, demands: charged };
 }
 
 /** What a bucket looks like to a request that takes nothing. */
@@ -225,11 +231,11 @@ export interface Sight {
 
 export function peek(
   buckets: Buckets,
-  legs: readonly Leg[],
+  demands: readonly Demand[],
   priority: Asker['priority'],
   at: Moment,
 ): Sight[] {
-  return viewsOf(buckets, legs, { priority, holder: '' }, at).map((view) => ({
+  return viewsOf(buckets, demands, { priority, holder: '' }, at).map((view) => ({
     remaining: remainingOf(view),
     waitUs: view.waitUs,
     lineUs: view.lineUs === 0 ? 0 : view.lineUs - at.nowUs,

@@ -3,7 +3,7 @@ import type { KeyRegistry } from '../buckets/key-overflow.ts';
 import type { Bucket } from '../buckets/rate/debt.ts';
 import type { ShareGroup, ShareState } from '../buckets/share/share.ts';
 import type { WindowState } from '../buckets/window/window.ts';
-import type { Leg } from './legs.ts';
+import type { Demand } from './demands.ts';
 
 /** What a store keeps under one name. */
 export type State = Bucket | WindowState | LeaseState | ShareState | ShareGroup | KeyRegistry;
@@ -16,8 +16,8 @@ export interface Buckets {
 }
 
 /** Kinds have names of their own, so that a limit that becomes one of another kind finds no state of the old. */
-export function stateName(leg: Pick<Leg, 'kind' | 'bucket'>): string {
-  return leg.kind === 'rate' ? leg.bucket : `${leg.kind}|${leg.bucket}`;
+export function stateName(demand: Pick<Demand, 'kind' | 'bucket'>): string {
+  return demand.kind === 'rate' ? demand.bucket : `${demand.kind}|${demand.bucket}`;
 }
 
 export const groupName = (limit: string): string => `group|${limit}`;

@@ -32,9 +32,9 @@ export function refuse(
   wakeUp: Wake,
 ): Verdict {
   const view = views[refusing]!;
-  const { leg } = view;
+  const { demand } = view;
   for (const other of views) {
-    if (other.leg.kind !== 'concurrency') continue;
+    if (other.demand.kind !== 'concurrency') continue;
     // Only who waits for nothing but a slot keeps a place: else it would hold up those behind it for something else.
     const queues = terms.queue && other === view && reason === 'concurrency';
     keepPlace(buckets, other as LeaseView, asker, queues, wakeUp);
@@ -44,14 +44,14 @@ export function refuse(
   const lineUs = view.lineUs === 0 ? 0 : view.lineUs - at.nowUs;
   // A pause of the whole governor is nobody's in particular, whichever of its limits says so.
   const isWhole = reason === 'paused' && at.closedUs - at.nowUs >= view.pausedUs;
-  const by = isWhole ? null : leg.by;
-  const verdict = { granted: false, limit: leg.limit, by, reason } as const;
-  if (leg.kind === 'concurrency') {
+  const by = isWhole ? null : demand.by;
+  const verdict = { granted: false, limit: demand.limit, by, reason } as const;
+  if (demand.kind === 'concurrency') {
     if (!(terms.queue && reason === 'concurrency')) countRefusal(buckets, view, at);
     return { ...verdict, waitUs: longestWaitUs, hasTurn: false };
   }
-  if (leg.kind === 'share' && reason === 'share') {
-    activate((view as ShareView).group, leg.key, leg.weight, view.state.atUs);
+  if (demand.kind === 'share' && reason === 'share') {
+    activate((view as ShareView).group, demand.key, demand.weight, view.state.atUs);
   }
   const mostTurnUs = turnBoundUs(views, view, reason, terms, at);
   const takesTurn = !keepsPlace && mostTurnUs > 0;
@@ -79,34 +79,34 @@ type InLine = RateView | WindowView | ShareView;
 /** How far ahead a slot may lie; 0: none is given. */
 function turnBoundUs(
   views: readonly View[],
-  { leg }: View,
+  { demand }: View,
   reason: RefusalReason,
   terms: Terms,
   at: Moment,
 ): number {
   // A pause may be ended early: what it put into a line would stand there still.
   if (reason === 'paused') return 0;
-  if (leg.by !== null || terms.turns === 'all') return terms.maxTurnUs;
+  if (demand.by !== null || terms.turns === 'all') return terms.maxTurnUs;
   // All requests meet this limit. One that could reserve there waits for that; one that could not has a near slot instead.
-  const couldReserve = leg.kind === 'rate' && views.every((view) => canReserve(view, terms, at));
+  const couldReserve = demand.kind === 'rate' && views.every((view) => canReserve(view, terms, at));
   if (couldReserve) return reason === 'line' ? terms.maxTurnUs : 0;
   return Math.min(terms.maxTurnUs, terms.maxWaitUs);
 }
 
 function joinLine(buckets: Buckets, view: InLine, at: Moment): void {
-  const { leg, stored, state } = view;
+  const { demand, stored, state } = view;
   // The line moves on by its own need: another limit of this request must not close it for everybody else.
   const ownUs = Math.max(at.nowUs + view.waitUs, view.lineUs);
   const behindUs =
-    leg.kind === 'rate'
-      ? whenWorth(intervalUs(view), ownUs, rampEndUs(leg.limit, view.emptyUs))
+    demand.kind === 'rate'
+      ? whenWorth(intervalUs(view), ownUs, rampEndUs(demand.limit, view.emptyUs))
       : ownUs + intervalUs(view);
   const lineUs = lineAfter(behindUs, state.atUs);
-  const punished = leg.kind === 'rate' && overLimit(view as RateView, at);
+  const punished = demand.kind === 'rate' && overLimit(view as RateView, at);
   const refused = state.refused + 1;
   if (!punished && stored !== undefined && saysTheSame(buckets, view, at)) {
     // Debt and time stay: a bucket is full since it was, not since its last refusal, or its line is never forgotten.
-    const overUs = leg.kind === 'rate' ? { overUs: (view as RateView).state.overUs } : {};
+    const overUs = demand.kind === 'rate' ? { overUs: (view as RateView).state.overUs } : {};
     save(buckets, { ...view, state: { ...stored, ...overUs, lineUs, refused } } as View);
     return;
   }
@@ -118,21 +118,21 @@ function joinLine(buckets: Buckets, view: InLine, at: Moment): void {
 function saysTheSame(buckets: Buckets, view: InLine, at: Moment): boolean {
   const stored = view.stored!;
   if (stored.atUs > view.state.atUs || Math.max(stored.closedUs, at.closedUs) > stored.atUs) return false;
-  if (view.leg.kind === 'share') return true;
-  if (view.leg.kind === 'window') return !isConverted(buckets, view);
+  if (view.demand.kind === 'share') return true;
+  if (view.demand.kind === 'window') return !isConverted(buckets, view);
   const { periodUs, burst, version, rate } = stored as RateView['state'];
-  const { state, leg } = view as RateView;
+  const { state, demand } = view as RateView;
   if (periodUs !== state.periodUs || burst !== state.burst || version !== state.version) return false;
-  return rate === state.rate || leg.limit.adaptive !== null;
+  return rate === state.rate || demand.limit.adaptive !== null;
 }
 
 /** Only the counter moves. A bucket without state stays without: a state with nothing in it would never expire. */
 function countRefusal(buckets: Buckets, view: View, at: Moment): void {
-  const { leg, state } = view;
+  const { demand, state } = view;
   // A place in the queue may just have been given up.
   const stored =
-    leg.kind === 'concurrency' ? (buckets.get(stateName(leg)) as typeof view.stored) : view.stored;
-  if (leg.kind === 'rate' && view.pausedUs === 0 && overLimit(view as RateView, at)) {
+    demand.kind === 'concurrency' ? (buckets.get(stateName(demand)) as typeof view.stored) : view.stored;
+  if (demand.kind === 'rate' && view.pausedUs === 0 && overLimit(view as RateView, at)) {
     state.refused += 1;
     save(buckets, view);
     return;
@@ -143,24 +143,24 @@ function countRefusal(buckets: Buckets, view: View, at: Moment): void {
     save(buckets, view);
     return;
   }
-  const overUs = leg.kind === 'rate' ? { overUs: (view as RateView).state.overUs } : {};
+  const overUs = demand.kind === 'rate' ? { overUs: (view as RateView).state.overUs } : {};
   save(buckets, { ...view, state: { ...stored, ...overUs, refused: stored.refused + 1 } } as View);
 }
 
 /** Whether what was taken over now would be taken over again and again: a clock that was put right, other limits. */
-function isOutdated({ leg, stored, state }: View): boolean {
+function isOutdated({ demand, stored, state }: View): boolean {
   if (stored!.atUs > state.atUs) return true;
   return (
-    leg.kind === 'rate' && (stored as RateView['state']).version !== (state as RateView['state']).version
+    demand.kind === 'rate' && (stored as RateView['state']).version !== (state as RateView['state']).version
   );
 }
 
 /** Whether a window is seen in the terms of another limit than it was stored under. */
-const isConverted = (buckets: Buckets, { leg, stored }: View): boolean =>
-  leg.kind === 'window' && stored !== undefined && stored !== buckets.get(stateName(leg));
+const isConverted = (buckets: Buckets, { demand, stored }: View): boolean =>
+  demand.kind === 'window' && stored !== undefined && stored !== buckets.get(stateName(demand));
 
 /** Counts how long a bucket has been over its limit. Whether its penalty begins now; then it drains more slowly from now on. */
-function overLimit({ leg: { limit }, state }: RateView, at: Moment): boolean {
+function overLimit({ demand: { limit }, state }: RateView, at: Moment): boolean {
   if (limit.penalty === null || state.penaltyUs > state.atUs) return false;
   if (state.overUs === 0) state.overUs = at.nowUs;
   if (at.nowUs - state.overUs < limit.penalty.afterUs) return false;
@@ -178,9 +178,9 @@ function keepPlace(
   queues: boolean,
   wakeUp: Wake,
 ): void {
-  const { state, leg } = view;
+  const { state, demand } = view;
   if (queues) {
-    queueUp(state, leg.cost, holder, instance);
+    queueUp(state, demand.cost, holder, instance);
     state.refused += 1;
   } else if (state.waiting.some((place) => place.holder === holder)) leaveQueue(state, holder);
   else return;
@@ -189,17 +189,17 @@ function keepPlace(
 }
 
 /** Wakes those for whom there is room now. */
-export function wakeAll({ state, leg, emptyUs }: LeaseView, wakeUp: Wake): void {
-  for (const holder of wake(state, leg.limit, emptyUs)) wakeUp(holder);
+export function wakeAll({ state, demand, emptyUs }: LeaseView, wakeUp: Wake): void {
+  for (const holder of wake(state, demand.limit, emptyUs)) wakeUp(holder);
 }
 
 /** Whether grants from this bucket are made ahead at all. */
-export function canReserve({ leg, emptyUs }: View, terms: Terms, at: Moment): boolean {
+export function canReserve({ demand, emptyUs }: View, terms: Terms, at: Moment): boolean {
   // What the less urgent reserve is what the urgent would wait for. A slot that waits for its start would be held idle.
   // And what is granted ahead cannot follow an adaptive limit that falls, nor a pause that is ended early.
-  if (leg.kind === 'rate') {
-    const { adaptive, kept } = leg.limit;
+  if (demand.kind === 'rate') {
+    const { adaptive, kept } = demand.limit;
     return adaptive === null && (kept === null || terms.priority === 0) && emptyUs <= at.nowUs;
   }
-  return leg.kind !== 'concurrency';
+  return demand.kind !== 'concurrency';
 }

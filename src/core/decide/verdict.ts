@@ -1,5 +1,5 @@
 import type { Limit } from '../limits/limit.ts';
-import type { Leg } from './legs.ts';
+import type { Demand } from './demands.ts';
 
 /** How a request may be answered other than at once. Times in whole microseconds. */
 export interface Terms {
@@ -36,11 +36,11 @@ export interface Receipt {
   /** Version of the limits it was made under. */
   readonly version: number;
   readonly holder: string;
-  readonly legs: readonly ReceiptLeg[];
+  readonly demands: readonly Charge[];
 }
 
-export interface ReceiptLeg {
-  readonly leg: Leg;
+export interface Charge {
+  readonly demand: Demand;
   /** Only of a rate, and if it was made ahead; else 0. */
   readonly grantedAfter: number;
   readonly pushedUnits: number;

@@ -51,7 +51,7 @@ import {
   windowWaitUs,
 } from '../buckets/window/window.ts';
 import { type Buckets, groupName, registryName, type State, stateName } from './buckets.ts';
-import type { LeaseLeg, Leg, RateLeg, ShareLeg, WindowLeg } from './legs.ts';
+import type { ConcurrencyDemand, Demand, RateDemand, ShareDemand, WindowDemand } from './demands.ts';
 
 /** Who asks, as far as its buckets are concerned. */
 export interface Asker {
@@ -63,8 +63,8 @@ export interface Asker {
   readonly instance?: string;
 }
 
-interface ViewOf<L extends Leg, S> {
-  readonly leg: L;
+interface ViewOf<L extends Demand, S> {
+  readonly demand: L;
   /** As stored; undefined if there is none. */
   readonly stored: S | undefined;
   /** As it stands now: a copy that may be changed. */
@@ -79,10 +79,10 @@ interface ViewOf<L extends Leg, S> {
   readonly lineUs: number;
 }
 
-export type RateView = ViewOf<RateLeg, Bucket>;
-export type WindowView = ViewOf<WindowLeg, WindowState>;
-export type LeaseView = ViewOf<LeaseLeg, LeaseState>;
-export type ShareView = ViewOf<ShareLeg, ShareState> & {
+export type RateView = ViewOf<RateDemand, Bucket>;
+export type WindowView = ViewOf<WindowDemand, WindowState>;
+export type LeaseView = ViewOf<ConcurrencyDemand, LeaseState>;
+export type ShareView = ViewOf<ShareDemand, ShareState> & {
   readonly group: ShareGroup;
   readonly whole: RateView;
   /** How long it has owed nothing. */
@@ -92,31 +92,31 @@ export type ShareView = ViewOf<ShareLeg, ShareState> & {
 /** One bucket of a request, as it looks to it now. */
 export type View = RateView | WindowView | LeaseView | ShareView;
 
-export function viewsOf(buckets: Buckets, legs: readonly Leg[], asker: Asker, at: Moment): View[] {
+export function viewsOf(buckets: Buckets, demands: readonly Demand[], asker: Asker, at: Moment): View[] {
   const views: View[] = [];
-  for (const leg of legs) {
-    if (leg.kind === 'rate') views.push(viewRate(buckets, own(buckets, leg, at), asker, at));
-    else if (leg.kind === 'window') views.push(viewWindow(buckets, own(buckets, leg, at), at));
-    else if (leg.kind === 'concurrency') views.push(viewLeases(buckets, leg, asker, at));
-    else views.push(viewShare(buckets, leg, views.at(-1) as RateView, at));
+  for (const demand of demands) {
+    if (demand.kind === 'rate') views.push(viewRate(buckets, own(buckets, demand, at), asker, at));
+    else if (demand.kind === 'window') views.push(viewWindow(buckets, own(buckets, demand, at), at));
+    else if (demand.kind === 'concurrency') views.push(viewLeases(buckets, demand, asker, at));
+    else views.push(viewShare(buckets, demand, views.at(-1) as RateView, at));
   }
   return views;
 }
 
-/** The leg's own bucket, or the one that values without share. */
-function own<L extends RateLeg | WindowLeg>(buckets: Buckets, leg: L, at: Moment): L {
-  const { maxKeys, name } = leg.limit;
-  if (maxKeys === null) return leg;
+/** The demand's own bucket, or the one that values without share. */
+function own<L extends RateDemand | WindowDemand>(buckets: Buckets, demand: L, at: Moment): L {
+  const { maxKeys, name } = demand.limit;
+  if (maxKeys === null) return demand;
   const registry = (buckets.get(registryName(name)) as KeyRegistry | undefined) ?? blankRegistry();
-  const shared = { ...leg, bucket: name };
+  const shared = { ...demand, bucket: name };
   const stored = buckets.get(stateName(shared));
   const atRest = stored === undefined || restUs(shared, stored) <= at.nowUs;
-  return hasOwnBucket(registry, stateName(leg), maxKeys, atRest, at.nowUs) ? leg : shared;
+  return hasOwnBucket(registry, stateName(demand), maxKeys, atRest, at.nowUs) ? demand : shared;
 }
 
-function viewRate(buckets: Buckets, leg: RateLeg, { priority }: Asker, at: Moment): RateView {
-  const { limit } = leg;
-  const stored = buckets.get(stateName(leg)) as Bucket | undefined;
+function viewRate(buckets: Buckets, demand: RateDemand, { priority }: Asker, at: Moment): RateView {
+  const { limit } = demand;
+  const stored = buckets.get(stateName(demand)) as Bucket | undefined;
   const before = stored ?? blank(limit, at);
   const state = drained(before, limit, at);
   const emptyUs = emptyUsOf(state, at);
@@ -128,14 +128,14 @@ function viewRate(buckets: Buckets, leg: RateLeg, { priority }: Asker, at: Momen
   if (full && state.atUs - fullUs >= relievedUs) state.overUs = 0;
   // Nor is one that was paused since.
   if (emptyUs > state.overUs) state.overUs = 0;
-  const wait = rateWaitUs(state, limit, leg.cost, priority, emptyUs);
+  const wait = rateWaitUs(state, limit, demand.cost, priority, emptyUs);
   const waitUs = wait === 0 ? 0 : state.atUs - at.nowUs + wait;
-  return { leg, stored, state, waitUs, pausedUs: pausedUs(state, at), emptyUs, lineUs: state.lineUs };
+  return { demand, stored, state, waitUs, pausedUs: pausedUs(state, at), emptyUs, lineUs: state.lineUs };
 }
 
-function viewWindow(buckets: Buckets, leg: WindowLeg, at: Moment): WindowView {
-  const { limit } = leg;
-  const stored = buckets.get(stateName(leg)) as WindowState | undefined;
+function viewWindow(buckets: Buckets, demand: WindowDemand, at: Moment): WindowView {
+  const { limit } = demand;
+  const stored = buckets.get(stateName(demand)) as WindowState | undefined;
   const before = converted(stored ?? blankWindow(limit, at.nowUs, at.coldAtUs), limit);
   const state = moved(before, limit, at.nowUs);
   const empty = usedOf(state, limit) === 0;
@@ -146,31 +146,31 @@ function viewWindow(buckets: Buckets, leg: WindowLeg, at: Moment): WindowView {
     Math.min(windowEmptyUs(before, limit), state.atUs),
   );
   const paused = pausedUs(state, at);
-  const wait = windowWaitUs(state, limit, leg.cost);
+  const wait = windowWaitUs(state, limit, demand.cost);
   const waitUs = Math.max(paused, wait === 0 ? 0 : state.atUs - at.nowUs + wait);
   const emptyUs = emptyUsOf(state, at);
-  return { leg, stored: stored && before, state, waitUs, pausedUs: paused, emptyUs, lineUs: state.lineUs };
+  return { demand, stored: stored && before, state, waitUs, pausedUs: paused, emptyUs, lineUs: state.lineUs };
 }
 
-function viewLeases(buckets: Buckets, leg: LeaseLeg, { holder }: Asker, at: Moment): LeaseView {
-  const { limit } = leg;
-  const stored = buckets.get(stateName(leg)) as LeaseState | undefined;
+function viewLeases(buckets: Buckets, demand: ConcurrencyDemand, { holder }: Asker, at: Moment): LeaseView {
+  const { limit } = demand;
+  const stored = buckets.get(stateName(demand)) as LeaseState | undefined;
   const state = lapsed(stored ?? blankLeases(limit, at.nowUs), limit, at.nowUs);
   const paused = pausedUs(state, at);
   // Whoever held slots when the store lost them has come to renew them by then.
   const coldUs = at.coldAtUs === 0 ? 0 : Math.max(0, at.coldAtUs + limit.leaseUs - at.nowUs);
   const own = state.leases.some((lease) => lease.holder === holder);
   const emptyUs = emptyUsOf(state, at);
-  const waitUs = Math.max(paused, own ? 0 : coldUs, leaseWaitUs(state, limit, leg.cost, holder, emptyUs));
-  return { leg, stored, state, waitUs, pausedUs: paused, emptyUs, lineUs: 0 };
+  const waitUs = Math.max(paused, own ? 0 : coldUs, leaseWaitUs(state, limit, demand.cost, holder, emptyUs));
+  return { demand, stored, state, waitUs, pausedUs: paused, emptyUs, lineUs: 0 };
 }
 
-function viewShare(buckets: Buckets, leg: ShareLeg, whole: RateView, at: Moment): ShareView {
-  const { limit, key, weight, cost } = leg;
+function viewShare(buckets: Buckets, demand: ShareDemand, whole: RateView, at: Moment): ShareView {
+  const { limit, key, weight, cost } = demand;
   const { nowUs } = at;
   const name = groupName(limit.name);
   const group = groupAt((buckets.get(name) as ShareGroup | undefined) ?? blankGroup(nowUs), nowUs);
-  const stored = buckets.get(stateName(leg)) as ShareState | undefined;
+  const stored = buckets.get(stateName(demand)) as ShareState | undefined;
   const before = stored ?? blankShare(nowUs);
   const share = eased(shareIn(group, key, weight, nowUs), limit, whole.state);
   const state = sharedAt(before, share, nowUs);
@@ -183,7 +183,7 @@ function viewShare(buckets: Buckets, leg: ShareLeg, whole: RateView, at: Moment)
   const waitUs = Math.max(paused, wait === 0 ? 0 : state.atUs - nowUs + wait);
   // Work that is to spare is nobody's: it need not wait in a line either.
   return {
-    leg,
+    demand,
     stored,
     state,
     waitUs,
@@ -201,56 +201,62 @@ const pausedUs = (state: { readonly closedUs: number }, at: Moment): number =>
 
 /** By how much a place in the line moves it on: what the bucket takes to come by the cost. */
 export function intervalUs(view: RateView | WindowView | ShareView): number {
-  const { leg } = view;
-  if (leg.kind === 'window') return windowIntervalUs(leg.limit, leg.cost);
-  if (leg.kind === 'rate') return ceilDiv(costUnits(leg.limit, leg.cost), (view as RateView).state.rate);
+  const { demand } = view;
+  if (demand.kind === 'window') return windowIntervalUs(demand.limit, demand.cost);
+  if (demand.kind === 'rate')
+    return ceilDiv(costUnits(demand.limit, demand.cost), (view as RateView).state.rate);
   const { whole, state } = view as ShareView;
-  return ceilDiv(shareUnits(leg.limit, whole.state, leg.cost), state.share);
+  return ceilDiv(shareUnits(demand.limit, whole.state, demand.cost), state.share);
 }
 
 /** Whole tokens that could be taken now, and what may be taken of it at the most. */
 export function remainingOf(view: View): number {
-  const { leg, state, pausedUs, emptyUs } = view;
+  const { demand, state, pausedUs, emptyUs } = view;
   if (pausedUs > 0) return 0;
-  if (leg.kind === 'rate') return remainingTokens(state as Bucket, leg.limit);
-  if (leg.kind === 'window') return Math.max(0, leg.limit.max - usedOf(state as WindowState, leg.limit));
-  if (leg.kind === 'concurrency') {
-    return Math.max(0, slotsOf(state as LeaseState, leg.limit, emptyUs) - heldOf(state as LeaseState));
+  if (demand.kind === 'rate') return remainingTokens(state as Bucket, demand.limit);
+  if (demand.kind === 'window')
+    return Math.max(0, demand.limit.max - usedOf(state as WindowState, demand.limit));
+  if (demand.kind === 'concurrency') {
+    return Math.max(0, slotsOf(state as LeaseState, demand.limit, emptyUs) - heldOf(state as LeaseState));
   }
   return remainingOf((view as ShareView).whole);
 }
 
 /** Keeps a state that has been changed. */
 export function save(buckets: Buckets, view: View): void {
-  const { leg, state } = view;
-  const untilUs = restUs(leg, state);
-  buckets.set(stateName(leg), state, untilUs);
-  if (leg.kind === 'share') {
+  const { demand, state } = view;
+  const untilUs = restUs(demand, state);
+  buckets.set(stateName(demand), state, untilUs);
+  if (demand.kind === 'share') {
     const { group } = view as ShareView;
-    buckets.set(groupName(leg.limit.name), group, groupRestUs(group));
-  } else if (leg.kind !== 'concurrency' && leg.limit.maxKeys !== null && leg.bucket !== leg.limit.name) {
-    const name = registryName(leg.limit.name);
+    buckets.set(groupName(demand.limit.name), group, groupRestUs(group));
+  } else if (
+    demand.kind !== 'concurrency' &&
+    demand.limit.maxKeys !== null &&
+    demand.bucket !== demand.limit.name
+  ) {
+    const name = registryName(demand.limit.name);
     const registry = (buckets.get(name) as KeyRegistry | undefined) ?? blankRegistry();
-    registerBucket(registry, stateName(leg), untilUs);
+    registerBucket(registry, stateName(demand), untilUs);
     buckets.set(name, registry, Number.MAX_SAFE_INTEGER);
   }
 }
 
 /** The microsecond from which a state says nothing more than none does; its expiry. */
-export function restUs(leg: Pick<Leg, 'kind' | 'limit'>, state: State): number {
-  if (leg.kind === 'rate') {
+export function restUs(demand: Pick<Demand, 'kind' | 'limit'>, state: State): number {
+  if (demand.kind === 'rate') {
     const bucket = state as Bucket;
     const keptUs = bucket.adaptive === null ? 0 : bucket.atUs + ADAPTIVE_KEPT_US;
-    const fullUs = fullAtUs(bucket, leg.limit as RateLeg['limit'], bucket.closedUs);
+    const fullUs = fullAtUs(bucket, demand.limit as RateDemand['limit'], bucket.closedUs);
     return Math.max(fullUs, bucket.penaltyUs, keptUs) + LINE_GRACE_US;
   }
-  if (leg.kind === 'window') {
-    const limit = leg.limit as WindowLeg['limit'];
+  if (demand.kind === 'window') {
+    const limit = demand.limit as WindowDemand['limit'];
     const window = converted(state as WindowState, limit);
     const emptyUs = windowEmptyUs(window, limit);
     return Math.max(emptyUs, window.closedUs) + LINE_GRACE_US;
   }
-  if (leg.kind === 'concurrency') {
+  if (demand.kind === 'concurrency') {
     const leases = state as LeaseState;
     const keptUs = leases.adaptive === null ? 0 : leases.atUs + ADAPTIVE_KEPT_US;
     return Math.max(leasesEmptyUs(leases), leases.closedUs, keptUs) + LINE_GRACE_US;
@@ -262,9 +268,9 @@ const groupRestUs = (group: ShareGroup): number => groupOverUs(group) + LINE_GRA
 
 /** The limit as it is now: units a microsecond of a rate or a share, slots, or tokens of a window. */
 export function effectiveOf(view: View): number {
-  if (view.leg.kind === 'rate') return (view as RateView).state.rate;
-  if (view.leg.kind === 'share') return (view as ShareView).state.share;
-  return view.leg.kind === 'concurrency'
-    ? slotsOf((view as LeaseView).state, view.leg.limit, view.emptyUs)
-    : view.leg.limit.max;
+  if (view.demand.kind === 'rate') return (view as RateView).state.rate;
+  if (view.demand.kind === 'share') return (view as ShareView).state.share;
+  return view.demand.kind === 'concurrency'
+    ? slotsOf((view as LeaseView).state, view.demand.limit, view.emptyUs)
+    : view.demand.limit.max;
 }

@@ -1,6 +1,6 @@
 import type { Grant } from '../answers.ts';
 import { durationMs, flag, knownNames, plainObject } from '../checks.ts';
-import type { Keys } from '../decide/legs.ts';
+import type { Keys } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
 import { dateMs, MAX_PAUSE_MS, retryAfterOf } from './retry-after.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Keys } from '../decide/legs.ts';
+import type { Keys } from '../decide/demands.ts';
 import type { Store } from '../ports/store.ts';
 
 /** What became of one call. */

@@ -1,5 +1,5 @@
 import { durationMs, knownNames, plainObject } from '../checks.ts';
-import { type Keys, keyValue } from '../decide/legs.ts';
+import { type Keys, keyValue } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
 import { MAX_PAUSE_MS, retryAfterOf } from './retry-after.ts';
 

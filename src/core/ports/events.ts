@@ -1,4 +1,4 @@
-import type { Keys } from '../decide/legs.ts';
+import type { Keys } from '../decide/demands.ts';
 import type { Limits } from '../limits/limit.ts';
 
 /** What a governor tells those who listen, by the event's name. */

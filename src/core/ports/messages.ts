@@ -1,4 +1,4 @@
-import type { Keys } from '../decide/legs.ts';
+import type { Keys } from '../decide/demands.ts';
 import type { ConfiguredEvent } from './events.ts';
 
 /**

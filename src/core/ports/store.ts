@@ -1,7 +1,7 @@
 import type { AdaptiveReport } from '../buckets/adaptive.ts';
 import type { Sight } from '../decide/acquire.ts';
+import type { Cost, Demand, Keys } from '../decide/demands.ts';
 import type { HeldSlot } from '../decide/give-back.ts';
-import type { Cost, Keys, Leg } from '../decide/legs.ts';
 import type { Receipt, Terms, Verdict } from '../decide/verdict.ts';
 import type { Configuration, ConfigurationChange } from '../limits/configuration.ts';
 import type { GovernorConfig } from '../limits/governor-options.ts';
@@ -54,7 +54,7 @@ export interface Store {
   peek(
     request: Request,
     priority: Terms['priority'],
-  ): Promise<readonly { readonly leg: Leg; readonly sight: Sight }[]>;
+  ): Promise<readonly { readonly demand: Demand; readonly sight: Sight }[]>;
   /** Pauses the buckets of these keys, or all of the governor, for so long; the longest pause wins. */
   pause(keys: Keys | undefined, forUs: number): Promise<void>;
   /** Ends a pause before its time. */

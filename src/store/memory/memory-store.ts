@@ -3,6 +3,7 @@ import { MAX_AHEAD_US, type Moment } from '../../core/buckets/moment.ts';
 import { RAMP_US } from '../../core/buckets/ramp.ts';
 import type { Clock } from '../../core/clock.ts';
 import { acquire, atMost, force, peek } from '../../core/decide/acquire.ts';
+import { type Cost, demandsOf, type Keys, keyedDemandsOf } from '../../core/decide/demands.ts';
 import {
   cancel,
   type HeldSlot,
@@ -14,7 +15,6 @@ import {
   settledUnder,
   slotUnder,
 } from '../../core/decide/give-back.ts';
-import { type Cost, type Keys, keyedLegsOf, legsOf } from '../../core/decide/legs.ts';
 import { pauseUntil, resume } from '../../core/decide/pause.ts';
 import type { Receipt, Terms, Verdict } from '../../core/decide/verdict.ts';
 import { GovernorClosedError } from '../../core/errors.ts';
@@ -56,18 +56,18 @@ export class MemoryStore implements Store {
   }
 
   async acquire(request: Request, terms: Terms): Promise<Verdict> {
-    const { legs, at } = this.#met(request);
-    return acquire(this.#buckets, legs, request, terms, at, this.#wakeUp);
+    const { demands, at } = this.#met(request);
+    return acquire(this.#buckets, demands, request, terms, at, this.#wakeUp);
   }
 
   async atMost(request: Request, most: number, priority: Terms['priority']): Promise<number> {
-    const { legs, at } = this.#met(request);
-    return atMost(this.#buckets, legs, most, priority, at);
+    const { demands, at } = this.#met(request);
+    return atMost(this.#buckets, demands, most, priority, at);
   }
 
   async force(request: Request): Promise<Receipt | null> {
-    const { legs, at } = this.#met(request);
-    return force(this.#buckets, legs, request.holder, at);
+    const { demands, at } = this.#met(request);
+    return force(this.#buckets, demands, request.holder, at);
   }
 
   async cancel(receipt: Receipt): Promise<boolean> {
@@ -90,19 +90,19 @@ export class MemoryStore implements Store {
     const now = this.#now();
     const held = slotUnder(this.#config.limits, slot);
     // Without the limit there is nothing to exceed, and no work to end.
-    if (held === undefined) return slot.leg.limit.leaseUs;
-    return renew(this.#buckets, held, now) ? held.leg.limit.leaseUs : 0;
+    if (held === undefined) return slot.demand.limit.leaseUs;
+    return renew(this.#buckets, held, now) ? held.demand.limit.leaseUs : 0;
   }
 
   async leave(request: Request): Promise<void> {
-    const { legs, at } = this.#met(request);
-    leave(this.#buckets, legs, request.holder, at, this.#wakeUp);
+    const { demands, at } = this.#met(request);
+    leave(this.#buckets, demands, request.holder, at, this.#wakeUp);
   }
 
   async peek(request: Request, priority: Terms['priority']) {
-    const legs = this.#legs(request);
-    const sights = peek(this.#buckets, legs, priority, this.#now());
-    return legs.map((leg, index) => ({ leg, sight: sights[index]! }));
+    const demands = this.#demands(request);
+    const sights = peek(this.#buckets, demands, priority, this.#now());
+    return demands.map((demand, index) => ({ demand, sight: sights[index]! }));
   }
 
   async pause(keys: Keys | undefined, forUs: number): Promise<void> {
@@ -111,13 +111,13 @@ export class MemoryStore implements Store {
     if (keys === undefined) {
       if (untilUs <= this.#closedUs) return;
       this.#closedUs = untilUs;
-    } else pauseUntil(this.#buckets, keyedLegsOf(this.#config.limits, keys), untilUs, at);
+    } else pauseUntil(this.#buckets, keyedDemandsOf(this.#config.limits, keys), untilUs, at);
     this.#config.messages.emit('message', { kind: 'paused', keys, forUs });
   }
 
   async resume(keys: Keys | undefined): Promise<void> {
     const at = this.#now();
-    if (keys !== undefined) resume(this.#buckets, keyedLegsOf(this.#config.limits, keys), at);
+    if (keys !== undefined) resume(this.#buckets, keyedDemandsOf(this.#config.limits, keys), at);
     else {
       if (this.#closedUs <= at.nowUs) return;
       this.#closedUs = at.nowUs;
@@ -127,8 +127,8 @@ export class MemoryStore implements Store {
   }
 
   async report(request: Request, calls: AdaptiveReport): Promise<void> {
-    const { legs, at } = this.#met(request);
-    report(this.#buckets, legs, calls, at, this.#wakeUp);
+    const { demands, at } = this.#met(request);
+    report(this.#buckets, demands, calls, at, this.#wakeUp);
   }
 
   async limits(): Promise<Limits> {
@@ -168,10 +168,10 @@ export class MemoryStore implements Store {
   }
 
   #met(request: Request) {
-    const legs = this.#legs(request);
+    const demands = this.#demands(request);
     const at = this.#now();
-    this.#buckets.sweep(at.nowUs, legs.length * SWEPT_PER_LEG);
-    return { legs, at };
+    this.#buckets.sweep(at.nowUs, demands.length * SWEPT_PER_LEG);
+    return { demands, at };
   }
 
   // Slower limits must not find buckets empty again that have filled since a pause.
@@ -181,9 +181,9 @@ export class MemoryStore implements Store {
     if (this.#closedUs > 0 && filledUs <= nowUs) this.#closedUs = 0;
   }
 
-  #legs(request: Request) {
+  #demands(request: Request) {
     this.#assertOpen();
-    return legsOf(this.#config.limits, request.cost, request.keys);
+    return demandsOf(this.#config.limits, request.cost, request.keys);
   }
 
   #now(): Moment {

@@ -1,4 +1,4 @@
-import type { Leg } from '../../core/decide/legs.ts';
+import type { Demand } from '../../core/decide/demands.ts';
 
 /**
  * The names of a governor's keys; docs/redis-keys.md describes what they hold. All of them share the hash tag `{name}`, so
@@ -11,12 +11,12 @@ export const configKey = (governor: string): string => `${prefix(governor)}:conf
 
 const PLACES = { rate: 'limit', window: 'window', concurrency: 'slots', share: 'share' } as const;
 
-/** A bucket's own key. @param bucket - As in a leg: the limit's name, with `:` and the key's value if it has one. */
-export const bucketKey = (governor: string, bucket: string, kind: Leg['kind'] = 'rate'): string =>
+/** A bucket's own key. @param bucket - As in a demand: the limit's name, with `:` and the key's value if it has one. */
+export const bucketKey = (governor: string, bucket: string, kind: Demand['kind'] = 'rate'): string =>
   `${prefix(governor)}:${PLACES[kind]}:${bucket}`;
 
 /** All keys of a bucket, as lua/includes takes them; its own is the first. */
-export function bucketKeys(governor: string, { kind, limit, bucket }: Leg): string[] {
+export function bucketKeys(governor: string, { kind, limit, bucket }: Demand): string[] {
   const own = bucketKey(governor, bucket, kind);
   const other = (what: string) => `${prefix(governor)}:${what}:${bucket}`;
   if (kind === 'window') return [own, other('log')];

@@ -1,6 +1,6 @@
 import type { AdaptiveReport } from '../../core/buckets/adaptive.ts';
+import type { Cost, Keys } from '../../core/decide/demands.ts';
 import type { HeldSlot } from '../../core/decide/give-back.ts';
-import type { Cost, Keys } from '../../core/decide/legs.ts';
 import type { Receipt, Terms, Verdict } from '../../core/decide/verdict.ts';
 import { GovernorClosedError, StoreUnavailableError } from '../../core/errors.ts';
 import type { Configuration } from '../../core/limits/configuration.ts';

@@ -4,7 +4,7 @@ import { Governing } from '../../../src/adapters/bullmq/governing.ts';
 import type { GoverningState } from '../../../src/adapters/bullmq/index.ts';
 import { type GovernOptions, parseGovernOptions } from '../../../src/adapters/bullmq/options.ts';
 import type { Clock } from '../../../src/core/clock.ts';
-import type { Keys } from '../../../src/core/decide/legs.ts';
+import type { Keys } from '../../../src/core/decide/demands.ts';
 import { Governor } from '../../../src/core/governor.ts';
 import { type LimitsOptions, parseLimits } from '../../../src/core/limits/limit.ts';
 import { MemoryStore } from '../../../src/store/memory/memory-store.ts';

@@ -1,13 +1,17 @@
 import { describe, expect, test, vi } from 'vitest';
 import { LeaseKeeper } from '../../../src/core/calls/lease-keeper.ts';
+import { demandsOf } from '../../../src/core/decide/demands.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
-import { legsOf } from '../../../src/core/decide/legs.ts';
 import { parseLimits } from '../../../src/core/limits/limit.ts';
 import { FakeClock } from '../../../src/testing/index.ts';
 
 const LEASE_MS = 3_000;
-const [leg] = legsOf(parseLimits({ work: { kind: 'concurrency', max: 1, leaseMs: LEASE_MS } }), 1, undefined);
-const slot = { leg, holder: 'job', fence: 1 } as HeldSlot;
+const [demand] = demandsOf(
+  parseLimits({ work: { kind: 'concurrency', max: 1, leaseMs: LEASE_MS } }),
+  1,
+  undefined,
+);
+const slot = { demand, holder: 'job', fence: 1 } as HeldSlot;
 const HELD_US = LEASE_MS * 1_000;
 
 type Renew = (atMs: number) => Promise<number>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Cost, type Keys, legsOf } from '../../../src/core/decide/legs.ts';
+import { type Cost, demandsOf, type Keys } from '../../../src/core/decide/demands.ts';
 import { CostExceedsBurstError, InvalidOptionError } from '../../../src/core/errors.ts';
 import { parseLimits } from '../../../src/core/limits/limit.ts';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
@@ -11,8 +11,8 @@ const limits = parseLimits({
   user: perHour(10, { burst: 30, by: 'user' }),
 });
 
-const legs = (cost: unknown, keys?: unknown) =>
-  legsOf(limits, cost as Cost, keys as Keys | undefined).map(({ bucket, cost }) => [bucket, cost]);
+const demands = (cost: unknown, keys?: unknown) =>
+  demandsOf(limits, cost as Cost, keys as Keys | undefined).map(({ bucket, cost }) => [bucket, cost]);
 
 function refused(call: () => unknown): Error {
   try {
@@ -25,7 +25,7 @@ function refused(call: () => unknown): Error {
 
 describe('a cost', () => {
   it('is one number for all limits, in the order of their declaration', () => {
-    expect(legs(5, { user: 'u', shop: 'acme' })).toEqual([
+    expect(demands(5, { user: 'u', shop: 'acme' })).toEqual([
       ['calls', 5],
       ['shop:acme', 5],
       ['user:u', 5],
@@ -33,12 +33,12 @@ describe('a cost', () => {
   });
 
   it('is one number per limit by name; 1 where none is given, and left out where it is 0', () => {
-    expect(legs({ shop: 7 })).toEqual([
+    expect(demands({ shop: 7 })).toEqual([
       ['calls', 1],
       ['shop:', 7],
       ['user:', 1],
     ]);
-    expect(legs({ calls: 0, shop: 40, user: undefined })).toEqual([
+    expect(demands({ calls: 0, shop: 40, user: undefined })).toEqual([
       ['shop:', 40],
       ['user:', 1],
     ]);
@@ -54,7 +54,7 @@ describe('a cost', () => {
     [2 ** 53, '9007199254740992'],
     [1e300, '1e+300'],
   ])('of %d is refused', (cost, received) => {
-    const error = refused(() => legs(cost));
+    const error = refused(() => demands(cost));
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error.message).toBe(`cost: expected a whole number of tokens, 1 or more, received ${received}`);
   });
@@ -68,7 +68,7 @@ describe('a cost', () => {
     [5n, '5n'],
     [() => 5, 'a function'],
   ])('that is no number (%s) is refused', (cost, received) => {
-    const error = refused(() => legs(cost));
+    const error = refused(() => demands(cost));
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error.message).toBe(
       `cost: expected a whole number of tokens, 1 or more, or an object with one per limit, received ${received}`,
@@ -81,11 +81,11 @@ describe('a cost', () => {
     [new Map([['calls', 5]]), '{}'],
     [new Number(5), '5'],
   ])('that is another kind of object (%s) is refused', (cost, received) => {
-    expect(refused(() => legs(cost)).message).toBe(`cost: expected a plain object, received ${received}`);
+    expect(refused(() => demands(cost)).message).toBe(`cost: expected a plain object, received ${received}`);
   });
 
   it('that is a promise is refused as one, since the await was forgotten', () => {
-    expect(refused(() => legs(Promise.resolve(5))).message).toContain('not a promise of one');
+    expect(refused(() => demands(Promise.resolve(5))).message).toContain('not a promise of one');
   });
 
   it.each([
@@ -95,7 +95,7 @@ describe('a cost', () => {
     [{ calls: Number.NaN }, 'calls', 'NaN'],
     [{ calls: null }, 'calls', 'null'],
   ])('%j names the limit whose cost is none', (cost, limit, received) => {
-    expect(refused(() => legs(cost)).message).toBe(
+    expect(refused(() => demands(cost)).message).toBe(
       `cost.${limit}: expected a whole number of tokens, 0 or more, received ${received}`,
     );
   });
@@ -105,26 +105,26 @@ describe('a cost', () => {
     [{ Shop: 5 }, 'cost.Shop', 'did you mean "shop"?'],
     [{ somethingElse: 5 }, 'cost.somethingElse', 'calls, shop, user'],
   ])('%j names a limit that is not there: %s (%s)', (cost, option, hint) => {
-    const error = refused(() => legs(cost)) as InvalidOptionError;
+    const error = refused(() => demands(cost)) as InvalidOptionError;
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error.option).toBe(option);
     expect(error.expected).toContain(hint);
   });
 
   it('of nothing at all is refused', () => {
-    expect(refused(() => legs({ calls: 0, shop: 0, user: 0 })).message).toBe(
+    expect(refused(() => demands({ calls: 0, shop: 0, user: 0 })).message).toBe(
       'cost: expected at least one limit with a cost above 0, received {"calls":0,"shop":0,"user":0}',
     );
   });
 
   // https://github.com/go-redis/redis_rate/issues/103: a retry time was given that could never come.
   it('above a burst is an error of its own that names both numbers, not a wait', () => {
-    expect(legs(20)).toHaveLength(3);
-    const error = refused(() => legs(21)) as CostExceedsBurstError;
+    expect(demands(20)).toHaveLength(3);
+    const error = refused(() => demands(21)) as CostExceedsBurstError;
     expect(error).toBeInstanceOf(CostExceedsBurstError);
     expect(error).toMatchObject({ limit: 'calls', cost: 21, burst: 20 });
     expect(error.message).toBe('cost 21 exceeds the burst 20 of limit "calls": it can never pass');
-    expect(refused(() => legs({ user: 31 }))).toMatchObject({ limit: 'user', cost: 31, burst: 30 });
+    expect(refused(() => demands({ user: 31 }))).toMatchObject({ limit: 'user', cost: 31, burst: 30 });
   });
 });
 
@@ -142,7 +142,7 @@ describe('a key', () => {
     [undefined, 'shop:'],
     [null, 'shop:'],
   ])('of value %s has the bucket %s', (shop, bucket) => {
-    expect(legs(1, { shop })[1]).toEqual([bucket, 1]);
+    expect(demands(1, { shop })[1]).toEqual([bucket, 1]);
   });
 
   it.each([
@@ -157,7 +157,7 @@ describe('a key', () => {
     [{ id: 1 }, '{"id":1}'],
     [['acme'], '["acme"]'],
   ])('of value %s is refused', (shop, received) => {
-    expect(refused(() => legs(1, { shop })).message).toBe(
+    expect(refused(() => demands(1, { shop })).message).toBe(
       `keys.shop: expected a well-formed string of 1 to 256 characters or a finite number, received ${received}`,
     );
   });
@@ -168,16 +168,18 @@ describe('a key', () => {
     [new Map([['shop', 'acme']]), '{}'],
     [null, 'null'],
   ])('given as %s rather than by name is refused', (keys, received) => {
-    expect(refused(() => legs(1, keys)).message).toBe(`keys: expected a plain object, received ${received}`);
+    expect(refused(() => demands(1, keys)).message).toBe(
+      `keys: expected a plain object, received ${received}`,
+    );
   });
 
   it('of an attribute that no limit has is refused, and the nearest named', () => {
-    const error = refused(() => legs(1, { shops: 'acme' })) as InvalidOptionError;
+    const error = refused(() => demands(1, { shops: 'acme' })) as InvalidOptionError;
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error.option).toBe('keys.shops');
     expect(error.expected).toContain('did you mean "shop"?');
     const none = parseLimits({ calls: perSecond(1) });
-    expect(refused(() => legsOf(none, 1, { shop: 'acme' })).message).toContain('none is');
+    expect(refused(() => demandsOf(none, 1, { shop: 'acme' })).message).toContain('none is');
   });
 
   // https://github.com/oban-bg/oban/issues/792: jobs without the field disturbed those with it.
@@ -197,7 +199,7 @@ it('reads nothing that was not given, whatever a limit or an attribute is called
     constructor: perSecond(1, { by: 'toString' }),
     valueOf: perSecond(1, { by: 'hasOwnProperty' }),
   });
-  expect(legsOf(odd, {}, {}).map(({ bucket, cost }) => [bucket, cost])).toEqual([
+  expect(demandsOf(odd, {}, {}).map(({ bucket, cost }) => [bucket, cost])).toEqual([
     ['constructor:', 1],
     ['valueOf:', 1],
   ]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AdaptiveReport } from '../../../src/core/buckets/adaptive.ts';
-import type { Keys } from '../../../src/core/decide/legs.ts';
+import type { Keys } from '../../../src/core/decide/demands.ts';
 import { type Outcome, Reports } from '../../../src/core/downstream/reports.ts';
 import { FakeClock } from '../../../src/testing/index.ts';
 

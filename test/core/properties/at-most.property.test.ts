@@ -40,10 +40,10 @@ const asks = fc.array(
 
 /** What each limit holds, in units that nothing is rounded in. */
 const holds = (office: Office, atUs: number) =>
-  office.views(atUs).map(({ leg, state }) => {
-    if (leg.kind === 'rate') return leg.limit.burst * leg.limit.periodUs - (state as Bucket).debt;
-    if (leg.kind === 'window') return leg.limit.max - usedOf(state as WindowState, leg.limit);
-    throw new Error(leg.kind);
+  office.views(atUs).map(({ demand, state }) => {
+    if (demand.kind === 'rate') return demand.limit.burst * demand.limit.periodUs - (state as Bucket).debt;
+    if (demand.kind === 'window') return demand.limit.max - usedOf(state as WindowState, demand.limit);
+    throw new Error(demand.kind);
   });
 
 it('takes as many whole tokens as all limits have, from all alike, and no fraction', () => {

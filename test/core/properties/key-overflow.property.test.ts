@@ -79,7 +79,7 @@ it('keeps the bound of each value and of the bucket that the others share', () =
           const verdict = office.ask(nowUs, { keys: { shop }, cost: asked, maxWaitUs });
           if (!verdict.granted) continue;
           const { receipt } = verdict;
-          const { bucket } = receipt.legs[0]!.leg;
+          const { bucket } = receipt.demands[0]!.demand;
           entries.push({ atUs: receipt.startUs - ZERO_US, shop, bucket, receipt, cost: asked });
           seen[bucket === 'calls' ? 'shared' : 'own'] += 1;
         } else if (kind === 'forget')

@@ -4,7 +4,7 @@ import { RECALL_US } from '../../../src/core/buckets/moment.ts';
 import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
 import { acquire } from '../../../src/core/decide/acquire.ts';
 import type { Buckets } from '../../../src/core/decide/buckets.ts';
-import { legsOf } from '../../../src/core/decide/legs.ts';
+import { demandsOf } from '../../../src/core/decide/demands.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
 import { WHENEVER } from '../../store/support/terms.ts';
 import { limitOf, momentAt, NOBODY, noWake } from '../support/desk.ts';
@@ -110,7 +110,7 @@ it('adds what was promised for the next second to the bound when a rate is raise
   const nowUs = 1_000_000;
   const reserve = (limit: RateLimit, version: number) => {
     const at = momentAt(nowUs, 0, version);
-    const verdict = acquire(buckets, legsOf([limit], 1, undefined), NOBODY, WHENEVER, at, noWake);
+    const verdict = acquire(buckets, demandsOf([limit], 1, undefined), NOBODY, WHENEVER, at, noWake);
     return verdict.granted ? verdict.receipt.startUs : Number.NaN;
   };
   const slow = limitOf(perSecond(1, { burst: 1 }));

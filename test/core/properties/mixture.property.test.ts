@@ -39,12 +39,12 @@ function byBucket(entries: readonly MixtureEntry[]): Map<string, MixtureEntry[]>
 
 /** What a decision reads of the buckets that a request meets, but for the line, the queue and the penalty. */
 function charged(office: Office, atUs: number, request: Request): Record<string, unknown>[] {
-  return office.views(atUs, request).map(({ leg, state }) => {
+  return office.views(atUs, request).map(({ demand, state }) => {
     const { lineUs, refused, waiting, overUs, penaltyUs, share, ...rest } = state as unknown as Record<
       string,
       unknown
     >;
-    return { bucket: leg.bucket, kind: leg.kind, ...rest };
+    return { bucket: demand.bucket, kind: demand.kind, ...rest };
   });
 }
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
 import { acquire } from '../../../src/core/decide/acquire.ts';
 import type { Buckets } from '../../../src/core/decide/buckets.ts';
-import { legsOf } from '../../../src/core/decide/legs.ts';
+import { demandsOf } from '../../../src/core/decide/demands.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import { AT_ONCE, WHENEVER } from '../../store/support/terms.ts';
 import { momentAt, NOBODY, noWake } from '../support/desk.ts';
@@ -74,7 +74,7 @@ it('grants at the first microsecond at which the log of past grants leaves room,
           const expected = log.earliestUs(nowUs, cost);
           const verdict = acquire(
             buckets,
-            legsOf([limit], cost, undefined),
+            demandsOf([limit], cost, undefined),
             NOBODY,
             waits ? WHENEVER : AT_ONCE,
             momentAt(nowUs),

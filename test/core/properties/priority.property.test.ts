@@ -35,8 +35,8 @@ const requests = fc.array(
 );
 
 const remainingAt = (office: Office, atUs: number) => {
-  const { state, leg } = office.views(atUs)[0]!;
-  const { burst, periodUs } = leg.limit as RateLimit;
+  const { state, demand } = office.views(atUs)[0]!;
+  const { burst, periodUs } = demand.limit as RateLimit;
   return burst - (state as { debt: number }).debt / periodUs;
 };
 

@@ -1,4 +1,4 @@
-import type { Keys } from '../../../src/core/decide/legs.ts';
+import type { Keys } from '../../../src/core/decide/demands.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { S } from './desk.ts';
 import { Office, WAITING } from './office.ts';

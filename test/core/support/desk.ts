@@ -2,8 +2,8 @@ import type { Moment } from '../../../src/core/buckets/moment.ts';
 import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
 import { acquire, force, peek } from '../../../src/core/decide/acquire.ts';
 import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { type Cost, demandsOf, type Keys } from '../../../src/core/decide/demands.ts';
 import { cancel } from '../../../src/core/decide/give-back.ts';
-import { type Cost, type Keys, legsOf } from '../../../src/core/decide/legs.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import {
   type LimitOptions,
@@ -71,7 +71,7 @@ export class Desk {
     } as const;
     return acquire(
       this.buckets,
-      legsOf(this.limits, cost, keys),
+      demandsOf(this.limits, cost, keys),
       NOBODY,
       { ...all, ...terms },
       this.#at(atUs),
@@ -103,11 +103,11 @@ export class Desk {
   }
 
   force(atUs: number, { cost = 1, keys }: Asking = {}): boolean {
-    return force(this.buckets, legsOf(this.limits, cost, keys), '', this.#at(atUs)) !== null;
+    return force(this.buckets, demandsOf(this.limits, cost, keys), '', this.#at(atUs)) !== null;
   }
 
   peek(atUs: number, { cost = 1, keys }: Asking = {}) {
-    return peek(this.buckets, legsOf(this.limits, cost, keys), 1, this.#at(atUs));
+    return peek(this.buckets, demandsOf(this.limits, cost, keys), 1, this.#at(atUs));
   }
 
   /** When the line of a bucket ends; undefined if there is none. */

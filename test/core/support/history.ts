@@ -4,8 +4,8 @@ import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.t
 import { type Bucket, fullAtUs } from '../../../src/core/buckets/rate/debt.ts';
 import { acquire, force } from '../../../src/core/decide/acquire.ts';
 import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { demandsOf, type RateDemand } from '../../../src/core/decide/demands.ts';
 import { cancel } from '../../../src/core/decide/give-back.ts';
-import { legsOf, type RateLeg } from '../../../src/core/decide/legs.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import { MAX_CAPACITY_UNITS, MAX_DEBT_UNITS, type RateLimit } from '../../../src/core/limits/rate.ts';
 import { momentAt, NOBODY, noWake, rateLimits } from './desk.ts';
@@ -218,12 +218,12 @@ export class History {
   }
 
   #acquire(operation: Operation & { kind: 'acquire' }): void {
-    const legs = this.#legs(operation.shop, operation.user, operation.costs);
+    const demands = this.#demands(operation.shop, operation.user, operation.costs);
     const before = new Map([...this.buckets].map(([name, bucket]) => [name, { ...bucket }]));
-    const verdict = acquire(this.buckets, legs, NOBODY, this.#terms(operation), this.#at, noWake);
+    const verdict = acquire(this.buckets, demands, NOBODY, this.#terms(operation), this.#at, noWake);
     this.#lastWaitUs = verdict.waitUs;
     this.#checkStates();
-    if (verdict.granted) this.#book(verdict, legs);
+    if (verdict.granted) this.#book(verdict, demands);
     else {
       this.refusals += 1;
       for (const [name, bucket] of this.buckets)
@@ -231,9 +231,9 @@ export class History {
     }
   }
 
-  #book(verdict: Verdict & { granted: true }, legs: readonly RateLeg[]): void {
+  #book(verdict: Verdict & { granted: true }, demands: readonly RateDemand[]): void {
     this.grants += 1;
-    const entries = legs.map(({ limit, bucket, cost }) => {
+    const entries = demands.map(({ limit, bucket, cost }) => {
       const { atUs } = this.buckets.get(bucket)!;
       const entry: Entry = {
         limit,
@@ -256,18 +256,18 @@ export class History {
     if (this.#open.length === 0) return;
     const index = newest ? this.#open.length - 1 : pick % this.#open.length;
     const { receipt, entries } = this.#open.splice(index, 1)[0]!;
-    const granted = receipt.legs.map(({ leg }) => this.buckets.get(leg.bucket)?.granted);
+    const granted = receipt.demands.map(({ demand }) => this.buckets.get(demand.bucket)?.granted);
     const whole = cancel(this.buckets, receipt, this.#at);
     this.#checkStates();
     for (const [
-      leg,
+      demand,
       {
-        leg: { bucket },
+        demand: { bucket },
       },
-    ] of receipt.legs.entries()) {
-      // The bucket's own total tells whether this leg was given back: cancel() only says whether all were.
-      const refunded = this.buckets.get(bucket)?.granted !== granted[leg];
-      entries[leg]!.refunded = refunded;
+    ] of receipt.demands.entries()) {
+      // The bucket's own total tells whether this demand was given back: cancel() only says whether all were.
+      const refunded = this.buckets.get(bucket)?.granted !== granted[demand];
+      entries[demand]!.refunded = refunded;
       if (refunded) this.refunds += 1;
       else this.keptCancels += 1;
     }
@@ -277,7 +277,7 @@ export class History {
 
   // What an operator forces is outside the guarantee and not booked; it may only make others wait.
   #force({ shop, user, cost }: Operation & { kind: 'force' }): void {
-    force(this.buckets, this.#legs(shop, user, [cost, cost, cost]), '', this.#at);
+    force(this.buckets, this.#demands(shop, user, [cost, cost, cost]), '', this.#at);
     this.#checkStates();
   }
 
@@ -292,11 +292,13 @@ export class History {
     this.buckets.delete(bucket);
     // A clock that was wrong for a while may take state away before a promised start. Such a grant is not cancelled here.
     if (this.mayCorrect) {
-      this.#open = this.#open.filter(({ receipt }) => receipt.legs.every(({ leg }) => leg.bucket !== bucket));
+      this.#open = this.#open.filter(({ receipt }) =>
+        receipt.demands.every(({ demand }) => demand.bucket !== bucket),
+      );
     }
   }
 
-  #legs(shop: number, user: number, draws: readonly number[]): RateLeg[] {
+  #demands(shop: number, user: number, draws: readonly number[]): RateDemand[] {
     const cost: Record<string, number> = {};
     for (const [index, { name, burst }] of this.limits.entries()) {
       const draw = draws[index % draws.length]!;
@@ -307,7 +309,7 @@ export class History {
     const keys: Record<string, string | undefined> = {};
     if (this.limits.some(({ by }) => by === 'shop')) keys.shop = values[shop];
     if (this.limits.some(({ by }) => by === 'user')) keys.user = values[user];
-    return legsOf(this.limits, cost, keys) as RateLeg[];
+    return demandsOf(this.limits, cost, keys) as RateDemand[];
   }
 
   #terms({ maxWait, turns, returning, patient }: Operation & { kind: 'acquire' }): Terms {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { LeaseState } from '../../../src/core/buckets/concurrency/leases.ts';
 import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
-import type { Receipt, ReceiptLeg, Verdict } from '../../../src/core/decide/verdict.ts';
+import type { Charge, Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
 import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import { S, ZERO_US } from './desk.ts';
@@ -197,11 +197,11 @@ export class Mixture {
     this.#checkSlots(verdict);
   }
 
-  #book({ startUs, legs, version }: Receipt, key: string): MixtureEntry[] {
-    const entries = legs.flatMap(({ leg }: ReceiptLeg): MixtureEntry[] => {
-      if (leg.kind !== 'rate') return [];
-      const { limit, bucket, cost } = leg;
-      const ownUs = (this.office.stored(leg) as { atUs: number }).atUs;
+  #book({ startUs, demands, version }: Receipt, key: string): MixtureEntry[] {
+    const entries = demands.flatMap(({ demand }: Charge): MixtureEntry[] => {
+      if (demand.kind !== 'rate') return [];
+      const { limit, bucket, cost } = demand;
+      const ownUs = (this.office.stored(demand) as { atUs: number }).atUs;
       const atUs = Math.max(startUs, ownUs) - ZERO_US;
       return [{ limit, bucket, atUs, decidedUs: this.nowUs, version, key, asked: cost, cost, overrun: 0 }];
     });
@@ -212,11 +212,11 @@ export class Mixture {
   /** Never more slots than there are; whom it kept its slots from is checked by the leases' own properties. */
   #checkSlots(verdict: Verdict): void {
     if (!verdict.granted) return;
-    for (const { leg } of verdict.receipt.legs) {
-      if (leg.kind !== 'concurrency') continue;
-      const { leases } = this.office.stored(leg) as LeaseState;
+    for (const { demand } of verdict.receipt.demands) {
+      if (demand.kind !== 'concurrency') continue;
+      const { leases } = this.office.stored(demand) as LeaseState;
       const held = leases.reduce((sum, { cost }) => sum + cost, 0);
-      if (held > leg.limit.max) throw new Error(`${held} slots of ${leg.limit.max} are held`);
+      if (held > demand.limit.max) throw new Error(`${held} slots of ${demand.limit.max} are held`);
     }
   }
 
@@ -226,10 +226,10 @@ export class Mixture {
     const taken = this.office.atMost(this.nowUs, cost * 2, request);
     if (taken === 0) return;
     this.seen.taken += taken;
-    for (const { leg, state } of this.office.views(this.nowUs, request)) {
-      if (leg.kind !== 'rate') continue;
+    for (const { demand, state } of this.office.views(this.nowUs, request)) {
+      if (demand.kind !== 'rate') continue;
       const atUs = Math.max(this.nowUs, state.atUs - ZERO_US);
-      const { limit, bucket } = leg;
+      const { limit, bucket } = demand;
       const { version } = this.office;
       const decidedUs = this.nowUs;
       this.entries.push({

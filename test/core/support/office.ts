@@ -1,15 +1,15 @@
 import type { Moment } from '../../../src/core/buckets/moment.ts';
 import { acquire, atMost, force } from '../../../src/core/decide/acquire.ts';
 import { type Buckets, type State, stateName } from '../../../src/core/decide/buckets.ts';
-import { cancel, type HeldSlot, leave, release, renew, settle } from '../../../src/core/decide/give-back.ts';
 import {
   actualOf,
   type Cost,
+  type Demand,
+  demandsOf,
   type Keys,
-  keyedLegsOf,
-  type Leg,
-  legsOf,
-} from '../../../src/core/decide/legs.ts';
+  keyedDemandsOf,
+} from '../../../src/core/decide/demands.ts';
+import { cancel, type HeldSlot, leave, release, renew, settle } from '../../../src/core/decide/give-back.ts';
 import { pauseUntil, resume } from '../../../src/core/decide/pause.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import { type Asker, viewsOf } from '../../../src/core/decide/views.ts';
@@ -59,8 +59,15 @@ export class Office {
 
   /** By default: now or not at all, no slot, no place in a queue. */
   ask(atUs: number, { cost = 1, keys, holder = '', ...terms }: Request = {}): Verdict {
-    const legs = this.legs(cost, keys);
-    return acquire(this.#shelf, legs, { holder }, { ...NOW_OR_NOT, ...terms }, this.at(atUs), this.#wakeUp);
+    const demands = this.demands(cost, keys);
+    return acquire(
+      this.#shelf,
+      demands,
+      { holder },
+      { ...NOW_OR_NOT, ...terms },
+      this.at(atUs),
+      this.#wakeUp,
+    );
   }
 
   allows(atUs: number, request?: Request): boolean {
@@ -68,11 +75,11 @@ export class Office {
   }
 
   atMost(atUs: number, most: number, { keys, priority = 1 }: Request = {}): number {
-    return atMost(this.#shelf, this.legs(1, keys), most, priority, this.at(atUs));
+    return atMost(this.#shelf, this.demands(1, keys), most, priority, this.at(atUs));
   }
 
   force(atUs: number, { cost = 1, keys, holder = '' }: Request = {}): Receipt | null {
-    return force(this.#shelf, this.legs(cost, keys), holder, this.at(atUs));
+    return force(this.#shelf, this.demands(cost, keys), holder, this.at(atUs));
   }
 
   cancel(atUs: number, receipt: Receipt): boolean {
@@ -81,8 +88,8 @@ export class Office {
 
   settle(atUs: number, receipt: Receipt, actual: Cost): void {
     const known = this.#inForce(receipt);
-    const legs = known.legs.map(({ leg }) => leg);
-    settle(this.#shelf, known, actualOf(legs, actual), this.at(atUs));
+    const demands = known.demands.map(({ demand }) => demand);
+    settle(this.#shelf, known, actualOf(demands, actual), this.at(atUs));
   }
 
   release(atUs: number, slot: HeldSlot): boolean {
@@ -94,17 +101,17 @@ export class Office {
   }
 
   leave(atUs: number, { cost = 1, keys, holder = '' }: Request): void {
-    leave(this.#shelf, this.legs(cost, keys), holder, this.at(atUs), this.#wakeUp);
+    leave(this.#shelf, this.demands(cost, keys), holder, this.at(atUs), this.#wakeUp);
   }
 
   pause(atUs: number, untilUs: number, keys?: Keys): void {
     if (keys === undefined) this.closedUs = Math.max(this.closedUs, ZERO_US + untilUs);
-    else pauseUntil(this.#shelf, keyedLegsOf(this.limits, keys), ZERO_US + untilUs, this.at(atUs));
+    else pauseUntil(this.#shelf, keyedDemandsOf(this.limits, keys), ZERO_US + untilUs, this.at(atUs));
   }
 
   /** @returns whether there was a pause of the whole governor to end; then what is promised further ahead is recalled. */
   resume(atUs: number, keys?: Keys): boolean {
-    if (keys !== undefined) resume(this.#shelf, keyedLegsOf(this.limits, keys), this.at(atUs));
+    if (keys !== undefined) resume(this.#shelf, keyedDemandsOf(this.limits, keys), this.at(atUs));
     else if (this.closedUs > ZERO_US + atUs) {
       this.closedUs = ZERO_US + atUs;
       this.version += 1;
@@ -120,8 +127,8 @@ export class Office {
     this.changedUs = ZERO_US + atUs;
   }
 
-  legs(cost: Cost, keys?: Keys): Leg[] {
-    return legsOf(this.limits, cost, keys);
+  demands(cost: Cost, keys?: Keys): Demand[] {
+    return demandsOf(this.limits, cost, keys);
   }
 
   at(atUs: number): Moment {
@@ -132,12 +139,12 @@ export class Office {
   /** The buckets of a request, as they look to it. */
   views(atUs: number, { cost = 1, keys, holder = '', priority = 1 }: Request = {}) {
     const asker: Asker = { holder, priority };
-    return viewsOf(this.#shelf, this.legs(cost, keys), asker, this.at(atUs));
+    return viewsOf(this.#shelf, this.demands(cost, keys), asker, this.at(atUs));
   }
 
-  /** What is stored under a leg's name. */
-  stored(leg: Pick<Leg, 'kind' | 'bucket'>): State | undefined {
-    return this.#shelf.get(stateName(leg));
+  /** What is stored under a demand's name. */
+  stored(demand: Pick<Demand, 'kind' | 'bucket'>): State | undefined {
+    return this.#shelf.get(stateName(demand));
   }
 
   get names(): string[] {
@@ -162,19 +169,19 @@ export class Office {
 
   // The limits may have been changed since: a bucket is only ever seen in the terms of those in force.
   #inForce(receipt: Receipt): Receipt {
-    const legs = receipt.legs.flatMap((charged) => {
-      const limit = this.#limitOf(charged.leg);
-      return limit === undefined ? [] : [{ ...charged, leg: { ...charged.leg, limit } as Leg }];
+    const demands = receipt.demands.flatMap((charged) => {
+      const limit = this.#limitOf(charged.demand);
+      return limit === undefined ? [] : [{ ...charged, demand: { ...charged.demand, limit } as Demand }];
     });
-    return { ...receipt, legs };
+    return { ...receipt, demands };
   }
 
   #slotInForce(slot: HeldSlot): HeldSlot {
-    const limit = (this.#limitOf(slot.leg) ?? slot.leg.limit) as ConcurrencyLimit;
-    return { ...slot, leg: { ...slot.leg, limit } };
+    const limit = (this.#limitOf(slot.demand) ?? slot.demand.limit) as ConcurrencyLimit;
+    return { ...slot, demand: { ...slot.demand, limit } };
   }
 
-  #limitOf({ limit: { name, kind } }: Leg): Limit | undefined {
+  #limitOf({ limit: { name, kind } }: Demand): Limit | undefined {
     return this.limits.find((limit) => limit.name === name && limit.kind === kind);
   }
 
@@ -205,5 +212,5 @@ class Shelf implements Buckets {
 }
 
 /** Its slots, as their holder gives them back. */
-export const slotsOf = ({ holder, legs }: Receipt): HeldSlot[] =>
-  legs.flatMap(({ leg, fence }) => (leg.kind === 'concurrency' ? [{ leg, holder, fence }] : []));
+export const slotsOf = ({ holder, demands }: Receipt): HeldSlot[] =>
+  demands.flatMap(({ demand, fence }) => (demand.kind === 'concurrency' ? [{ demand, holder, fence }] : []));

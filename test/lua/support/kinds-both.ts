@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { assemble } from '../../../scripts/assemble-script.mjs';
 import { stateName } from '../../../src/core/decide/buckets.ts';
-import { type Leg, legsOf } from '../../../src/core/decide/legs.ts';
+import { type Demand, demandsOf } from '../../../src/core/decide/demands.ts';
 import type { Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
 import { type View, viewsOf } from '../../../src/core/decide/views.ts';
 import { type LimitsOptions, parseLimits } from '../../../src/core/limits/limit.ts';
@@ -184,32 +184,32 @@ export class Both {
       const keys = Object.fromEntries(
         limits.flatMap(({ by, options }) => by ?? options.by ?? []).map((by) => [by, value]),
       );
-      return legsOf(limits, cost, keys);
+      return demandsOf(limits, cost, keys);
     });
     const stored = new Kept();
     const all = [...requests.flat(), ...requests.flat().map(sharedOf)];
     for (const [name, state] of await statesOf(this.redis, this.name, all, at)) stored.set(name, state, 0);
     const seen = (buckets: Kept) =>
-      requests.flatMap((legs) => viewsOf(buckets, legs, { priority: 1, holder: '' }, at).map(normal));
+      requests.flatMap((demands) => viewsOf(buckets, demands, { priority: 1, holder: '' }, at).map(normal));
     expect(seen(stored)).toEqual(seen(this.#model.buckets.copy()));
   }
 }
 
-const sharedOf = (leg: Leg): Leg =>
-  leg.kind !== 'concurrency' && leg.kind !== 'share' && leg.limit.maxKeys !== null
-    ? { ...leg, bucket: leg.limit.name }
-    : leg;
+const sharedOf = (demand: Demand): Demand =>
+  demand.kind !== 'concurrency' && demand.kind !== 'share' && demand.limit.maxKeys !== null
+    ? { ...demand, bucket: demand.limit.name }
+    : demand;
 
 /** A view without what says nothing: in which order leases are kept, and since when a window without a count has run. */
 function normal(view: View): unknown {
-  const { leg, state, waitUs, pausedUs, lineUs } = view;
+  const { demand, state, waitUs, pausedUs, lineUs } = view;
   const kept: Record<string, unknown> = { ...state };
   if ('leases' in state)
     kept.leases = [...state.leases].sort((a, b) => a.fence - b.fence || (a.holder < b.holder ? -1 : 1));
   if ('entries' in state && state.entries.length === 0) kept.base = 0;
   if ('counts' in state && state.mode === 'fixed' && state.counts[0] === 0) kept.start = 0;
   const group = 'group' in view ? { ...view.group, active: [...view.group.active].sort() } : undefined;
-  return { name: stateName(leg), state: kept, waitUs, pausedUs, lineUs, group };
+  return { name: stateName(demand), state: kept, waitUs, pausedUs, lineUs, group };
 }
 
 function written(
@@ -267,19 +267,19 @@ function plain(result: unknown): unknown {
   if (typeof result !== 'object' || result === null) return result;
   if (Array.isArray(result)) return result.map((one) => ('sight' in one ? one.sight : one));
   if ('receipt' in result) return { ...result, receipt: plain(result.receipt) };
-  if ('legs' in result) return plainReceipt(result as Receipt);
+  if ('demands' in result) return plainReceipt(result as Receipt);
   return 'limit' in result
     ? { ...result, limit: (result as Verdict & { granted: false }).limit.name }
     : result;
 }
 
-function plainReceipt({ startUs, ahead, version, holder, legs }: Receipt): unknown {
+function plainReceipt({ startUs, ahead, version, holder, demands }: Receipt): unknown {
   // Which bucket a value of a limit with maxKeys meets is asked anew, on both sides, when something is given back.
-  const flat = legs.map(({ leg, ...rest }) => ({
-    limit: leg.limit.name,
-    kind: leg.kind,
-    cost: leg.cost,
+  const flat = demands.map(({ demand, ...rest }) => ({
+    limit: demand.limit.name,
+    kind: demand.kind,
+    cost: demand.cost,
     ...rest,
   }));
-  return { startUs, ahead, version, holder, legs: flat };
+  return { startUs, ahead, version, holder, demands: flat };
 }

@@ -1,4 +1,4 @@
-import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import type { Terms } from '../../../src/core/decide/verdict.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import type { WindowLimitOptions } from '../../../src/core/limits/window.ts';

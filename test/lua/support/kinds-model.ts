@@ -2,8 +2,8 @@ import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../../
 import { MAX_COLD_AHEAD_US } from '../../../src/core/buckets/rate/debt.ts';
 import * as decide from '../../../src/core/decide/acquire.ts';
 import type { Buckets, State } from '../../../src/core/decide/buckets.ts';
+import { demandsOf, keyedDemandsOf } from '../../../src/core/decide/demands.ts';
 import * as giveBack from '../../../src/core/decide/give-back.ts';
-import { keyedLegsOf, legsOf } from '../../../src/core/decide/legs.ts';
 import { pauseUntil, resume } from '../../../src/core/decide/pause.ts';
 import type { Receipt, Wake } from '../../../src/core/decide/verdict.ts';
 import type { Limits } from '../../../src/core/limits/limit.ts';
@@ -95,9 +95,9 @@ export class Model {
     const at = this.moment(nowUs);
     const { buckets, limits } = this;
     const met = (request: {
-      readonly cost: Parameters<typeof legsOf>[1];
-      readonly keys: Parameters<typeof legsOf>[2];
-    }) => legsOf(limits, request.cost, request.keys);
+      readonly cost: Parameters<typeof demandsOf>[1];
+      readonly keys: Parameters<typeof demandsOf>[2];
+    }) => demandsOf(limits, request.cost, request.keys);
     switch (step.do) {
       case 'acquire':
         return decide.acquire(
@@ -121,12 +121,12 @@ export class Model {
       case 'pause':
         return pauseUntil(
           buckets,
-          keyedLegsOf(limits, step.keys),
+          keyedDemandsOf(limits, step.keys),
           nowUs + Math.min(step.forUs, MAX_AHEAD_US),
           at,
         );
       case 'resume':
-        return resume(buckets, keyedLegsOf(limits, step.keys), at);
+        return resume(buckets, keyedDemandsOf(limits, step.keys), at);
       case 'cancel':
         return giveBack.cancel(buckets, receipt!, at);
       case 'settle': {
@@ -147,8 +147,9 @@ export class Model {
 
 /** The first slot of a grant, if it has any. @param stale - With the number of an earlier lease. */
 export function slotOf(receipt: Receipt, stale: boolean): giveBack.HeldSlot | undefined {
-  for (const { leg, fence } of receipt.legs) {
-    if (leg.kind === 'concurrency') return { leg, holder: receipt.holder, fence: stale ? fence - 1 : fence };
+  for (const { demand, fence } of receipt.demands) {
+    if (demand.kind === 'concurrency')
+      return { demand, holder: receipt.holder, fence: stale ? fence - 1 : fence };
   }
   return undefined;
 }

@@ -7,7 +7,7 @@ import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
 import type { ShareGroup, ShareState } from '../../../src/core/buckets/share/share.ts';
 import type { WindowState } from '../../../src/core/buckets/window/window.ts';
 import { groupName, registryName, type State, stateName } from '../../../src/core/decide/buckets.ts';
-import type { Leg } from '../../../src/core/decide/legs.ts';
+import type { Demand } from '../../../src/core/decide/demands.ts';
 import type { Limit } from '../../../src/core/limits/limit.ts';
 import { bucketKey, bucketKeys, registryKey } from '../../../src/store/redis/keys.ts';
 
@@ -17,16 +17,17 @@ type Hash = Record<string, string>;
 export async function statesOf(
   redis: Redis,
   governor: string,
-  legs: readonly Leg[],
+  demands: readonly Demand[],
   at: Moment,
 ): Promise<Map<string, State>> {
   const states = new Map<string, State>();
-  for (const leg of legs) {
-    const state = await stateOf(redis, governor, leg, at);
-    if (state !== undefined) states.set(stateName(leg), state);
-    if (leg.kind === 'share') states.set(groupName(leg.limit.name), await groupOf(redis, governor, leg));
-    else if (leg.kind !== 'concurrency' && leg.limit.maxKeys !== null) {
-      states.set(registryName(leg.limit.name), await registryOf(redis, governor, leg.limit));
+  for (const demand of demands) {
+    const state = await stateOf(redis, governor, demand, at);
+    if (state !== undefined) states.set(stateName(demand), state);
+    if (demand.kind === 'share')
+      states.set(groupName(demand.limit.name), await groupOf(redis, governor, demand));
+    else if (demand.kind !== 'concurrency' && demand.limit.maxKeys !== null) {
+      states.set(registryName(demand.limit.name), await registryOf(redis, governor, demand.limit));
     }
   }
   return states;
@@ -37,21 +38,26 @@ export function keysOfState(governor: string, name: string): string[] {
   const [, place, rest] = /^(?:(window|concurrency|share|group|keys)\|)?(.*)$/.exec(name)!;
   if (place === 'keys') return [registryKey(governor, rest!)];
   if (place === 'group')
-    return [bucketKeys(governor, { kind: 'share', limit: { name: rest }, bucket: rest } as Leg)[1]!];
-  const kind = (place ?? 'rate') as Leg['kind'];
-  return bucketKeys(governor, { kind, limit: { name: '' }, bucket: rest } as Leg).slice(
+    return [bucketKeys(governor, { kind: 'share', limit: { name: rest }, bucket: rest } as Demand)[1]!];
+  const kind = (place ?? 'rate') as Demand['kind'];
+  return bucketKeys(governor, { kind, limit: { name: '' }, bucket: rest } as Demand).slice(
     0,
     kind === 'share' ? 1 : undefined,
   );
 }
 
-async function stateOf(redis: Redis, governor: string, leg: Leg, at: Moment): Promise<State | undefined> {
-  const [own, ...others] = bucketKeys(governor, leg);
+async function stateOf(
+  redis: Redis,
+  governor: string,
+  demand: Demand,
+  at: Moment,
+): Promise<State | undefined> {
+  const [own, ...others] = bucketKeys(governor, demand);
   const hash = await redis.hgetall(own!);
   if (Object.keys(hash).length === 0) return undefined;
-  if (leg.kind === 'rate') return rateOf(hash, at);
-  if (leg.kind === 'share') return shareOf(hash);
-  if (leg.kind === 'window') return windowOf(hash, await redis.zrange(others[0]!, '0', '-1'));
+  if (demand.kind === 'rate') return rateOf(hash, at);
+  if (demand.kind === 'share') return shareOf(hash);
+  if (demand.kind === 'window') return windowOf(hash, await redis.zrange(others[0]!, '0', '-1'));
   const [leases, queue, waiting] = await Promise.all([
     redis.zrange(others[0]!, '0', '-1', 'WITHSCORES'),
     redis.zrange(others[1]!, '0', '-1'),
@@ -167,10 +173,10 @@ function adaptiveOf(text: string | undefined): AdaptiveState | null {
 async function groupOf(
   redis: Redis,
   governor: string,
-  leg: Leg & { readonly kind: 'share' },
+  demand: Demand & { readonly kind: 'share' },
 ): Promise<ShareGroup> {
-  const { second, light, before, ...members } = await redis.hgetall(bucketKeys(governor, leg)[1]!);
-  const own = `${bucketKey(governor, leg.limit.name, 'share')}:`;
+  const { second, light, before, ...members } = await redis.hgetall(bucketKeys(governor, demand)[1]!);
+  const own = `${bucketKey(governor, demand.limit.name, 'share')}:`;
   const active = Object.entries(members).map(([member, text]) => {
     const [weight, untilUs] = text.split(' ').map(Number);
     return [member.slice(own.length), { weight: weight!, untilUs: untilUs! }] as const;

@@ -2,8 +2,8 @@ import { MAX_CLOCK_STEP_US, type Moment } from '../../../src/core/buckets/moment
 import { type Bucket, MAX_COLD_AHEAD_US } from '../../../src/core/buckets/rate/debt.ts';
 import { acquire, force, peek, type Sight } from '../../../src/core/decide/acquire.ts';
 import type { Buckets } from '../../../src/core/decide/buckets.ts';
+import { demandsOf } from '../../../src/core/decide/demands.ts';
 import { cancel } from '../../../src/core/decide/give-back.ts';
-import { legsOf } from '../../../src/core/decide/legs.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import { changesInWords, fillingUs } from '../../../src/core/limits/configuration.ts';
 import type { Limits } from '../../../src/core/limits/limit.ts';
@@ -25,11 +25,11 @@ export class Model {
   }
 
   acquire(request: Request, terms: Terms, nowUs: number): Verdict {
-    return acquire(this.buckets, this.#legs(request), request, terms, this.#at(nowUs), noWake);
+    return acquire(this.buckets, this.#demands(request), request, terms, this.#at(nowUs), noWake);
   }
 
   force(request: Request, nowUs: number): Receipt | null {
-    return force(this.buckets, this.#legs(request), request.holder, this.#at(nowUs));
+    return force(this.buckets, this.#demands(request), request.holder, this.#at(nowUs));
   }
 
   cancel(receipt: Receipt, nowUs: number): boolean {
@@ -37,7 +37,7 @@ export class Model {
   }
 
   peek(request: Request, priority: Terms['priority'], nowUs: number): Sight[] {
-    return peek(this.buckets, this.#legs(request), priority, this.#at(nowUs));
+    return peek(this.buckets, this.#demands(request), priority, this.#at(nowUs));
   }
 
   /** A call comes in. A time that a wrong clock wrote is put right with the clock. */
@@ -59,7 +59,7 @@ export class Model {
     return momentAt(nowUs, this.#coldAtUs, this.#version, this.#changedUs);
   }
 
-  #legs(request: Request) {
-    return legsOf(this.#limits, request.cost, request.keys);
+  #demands(request: Request) {
+    return demandsOf(this.#limits, request.cost, request.keys);
   }
 }

@@ -23,7 +23,7 @@ export function configurationContract(make: (options: StoreOptions) => Made): vo
       acquire: (cost: number) => store.acquire(ask({ calls: cost, shop: 0 }), AT_ONCE),
       remaining: async () => {
         const seen = await store.peek(ask(), NORMAL);
-        return seen.filter(({ leg }) => leg.limit.name === 'calls').map(({ sight }) => sight.remaining);
+        return seen.filter(({ demand }) => demand.limit.name === 'calls').map(({ sight }) => sight.remaining);
       },
     };
   }

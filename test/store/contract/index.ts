@@ -41,7 +41,7 @@ export function storeContract(make: Make): void {
     test('shows a bucket that was never used as full, and names its limit and bucket', async () => {
       const { peek } = await started(make, { limits: { ...calls.limits, ...shops.limits } });
       const seen = await peek({ shop: 'a' });
-      expect(seen.map(({ leg }) => [leg.limit.name, leg.bucket])).toEqual([
+      expect(seen.map(({ demand }) => [demand.limit.name, demand.bucket])).toEqual([
         ['calls', 'calls'],
         ['shop', 'shop:a'],
       ]);

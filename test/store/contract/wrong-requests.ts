@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import { CostExceedsBurstError, InvalidOptionError } from '../../../src/core/errors.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import type { Store } from '../../../src/core/ports/store.ts';

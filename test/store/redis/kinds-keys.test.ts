@@ -166,7 +166,7 @@ describe('state that is damaged', () => {
     for (const key of ['log:log', 'leases:work', 'queue:work', 'waiting:work', 'sharing:fair'])
       await redis.del(prefix + key);
     expect(await store.acquire(ask('second'), AT_ONCE)).toMatchObject({ granted: true });
-    const held = (await store.peek(ask(''), NORMAL)).find(({ leg }) => leg.kind === 'concurrency')!;
+    const held = (await store.peek(ask(''), NORMAL)).find(({ demand }) => demand.kind === 'concurrency')!;
     expect(held.sight.remaining).toBe(49);
   });
 });

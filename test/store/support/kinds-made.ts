@@ -1,6 +1,6 @@
 import type { Sight } from '../../../src/core/decide/acquire.ts';
+import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
-import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import type { Made, StoreOptions } from './made.ts';
 import { AT_ONCE, NORMAL } from './terms.ts';
@@ -53,8 +53,8 @@ function refusalOf(verdict: Verdict) {
 
 /** The slot of a grant, as its holder knows it. */
 export function slotOf(receipt: Receipt): HeldSlot {
-  for (const { leg, fence } of receipt.legs) {
-    if (leg.kind === 'concurrency') return { leg, holder: receipt.holder, fence };
+  for (const { demand, fence } of receipt.demands) {
+    if (demand.kind === 'concurrency') return { demand, holder: receipt.holder, fence };
   }
   throw new Error('the grant has no slot');
 }

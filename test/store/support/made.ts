@@ -1,4 +1,4 @@
-import type { Cost, Keys } from '../../../src/core/decide/legs.ts';
+import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import type { Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import type { ColdStart } from '../../../src/core/limits/governor-options.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';

@@ -5,7 +5,7 @@ import type { ReservationHandle } from '../../../core/calls/grant.ts';
 import type { Priority } from '../../../core/calls/options.ts';
 import type { Place } from '../../../core/calls/slot-queue.ts';
 import { RECALLED, Waiters } from '../../../core/calls/waiters.ts';
-import type { Cost, Keys } from '../../../core/decide/legs.ts';
+import type { Cost, Keys } from '../../../core/decide/demands.ts';
 import { RefusedError } from '../../../core/errors.ts';
 import { PAUSED_LOOK_MS } from '../../../core/pauses.ts';
 import type { Deferring } from '../defer/deferring.ts';

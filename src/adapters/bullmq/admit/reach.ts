@@ -1,4 +1,4 @@
-import type { Cost } from '../../../core/decide/legs.ts';
+import type { Cost } from '../../../core/decide/demands.ts';
 import type { Limits } from '../../../core/limits/limit.ts';
 
 /** What the limits that all jobs meet mean for a job of some cost. */

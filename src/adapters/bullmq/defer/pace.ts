@@ -1,4 +1,4 @@
-import { type Cost, type Keys, type Leg, legsOf } from '../../../core/decide/legs.ts';
+import { type Cost, type Demand, demandsOf, type Keys } from '../../../core/decide/demands.ts';
 import type { Governor } from '../../../core/governor.ts';
 
 /** At what pace the jobs of one bucket may come. */
@@ -21,26 +21,27 @@ export async function paceOf(
   cost: Cost,
   keys: Keys | undefined,
 ): Promise<Pace | undefined> {
-  const legs = legsOf(await governor.limits(), cost, keys);
-  const keyed = legs.filter(({ by }) => by !== null);
-  let slowest: { leg: Leg; intervalMs: number } | undefined;
+  const demands = demandsOf(await governor.limits(), cost, keys);
+  const keyed = demands.filter(({ by }) => by !== null);
+  let slowest: { demand: Demand; intervalMs: number } | undefined;
   // Without a handle on the worker, governor-wide limits give slots as well.
-  for (const leg of keyed.length > 0 ? keyed : legs) {
-    const intervalMs = intervalOf(leg);
-    if (intervalMs !== undefined && intervalMs > (slowest?.intervalMs ?? -1)) slowest = { leg, intervalMs };
+  for (const demand of keyed.length > 0 ? keyed : demands) {
+    const intervalMs = intervalOf(demand);
+    if (intervalMs !== undefined && intervalMs > (slowest?.intervalMs ?? -1))
+      slowest = { demand, intervalMs };
   }
   if (slowest === undefined) return undefined;
-  const { leg, intervalMs } = slowest;
+  const { demand, intervalMs } = slowest;
   const waitMs = async () => {
     const states = await governor.peek({ cost, ...(keys === undefined ? {} : { keys }) });
     // A fair limit is there twice: as all meet it, and as the share of the key.
-    return states.find(({ limit, kind }) => limit === leg.limit.name && kind === leg.kind)?.waitMs ?? 0;
+    return states.find(({ limit, kind }) => limit === demand.limit.name && kind === demand.kind)?.waitMs ?? 0;
   };
-  return { bucket: leg.bucket, intervalMs, waitMs };
+  return { bucket: demand.bucket, intervalMs, waitMs };
 }
 
-/** Milliseconds that the tokens of a leg take to come; undefined where that is not a matter of time alone. */
-function intervalOf({ kind, limit, cost }: Leg): number | undefined {
+/** Milliseconds that the tokens of a demand take to come; undefined where that is not a matter of time alone. */
+function intervalOf({ kind, limit, cost }: Demand): number | undefined {
   if (kind === 'concurrency') return undefined;
   if (limit.kind === 'window') return (cost * limit.windowUs) / limit.max / 1_000;
   return (cost * limit.periodUs) / limit.rate / 1_000;

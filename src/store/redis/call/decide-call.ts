@@ -1,6 +1,6 @@
 import type { AdaptiveReport } from '../../../core/buckets/adaptive.ts';
+import type { Demand } from '../../../core/decide/demands.ts';
 import type { HeldSlot } from '../../../core/decide/give-back.ts';
-import type { Leg } from '../../../core/decide/legs.ts';
 import type { Receipt, Terms } from '../../../core/decide/verdict.ts';
 import type { Limit } from '../../../core/limits/limit.ts';
 import type { InForce } from '../config/shared-config.ts';
@@ -51,89 +51,89 @@ export class DecideCall {
     this.#words = [wakePrefix(governor), eventsChannel(governor), instance, countsListeners ? '1' : '0'];
   }
 
-  acquire(legs: readonly Leg[], holder: string, terms: Terms): void {
+  acquire(demands: readonly Demand[], holder: string, terms: Terms): void {
     if (this.#terms === undefined || !sameTerms(terms, this.#terms)) this.#setTerms(terms);
-    this.#setHolder(legs, holder);
-    this.#operations.push(OPERATION.acquire, legs.length);
-    this.#costs(legs);
+    this.#setHolder(demands, holder);
+    this.#operations.push(OPERATION.acquire, demands.length);
+    this.#costs(demands);
   }
 
-  force(legs: readonly Leg[], holder: string): void {
-    this.#setHolder(legs, holder);
+  force(demands: readonly Demand[], holder: string): void {
+    this.#setHolder(demands, holder);
     this.#terms = undefined; // a share is looked at by its own
-    this.#operations.push(OPERATION.force, legs.length);
-    this.#costs(legs);
+    this.#operations.push(OPERATION.force, demands.length);
+    this.#costs(demands);
   }
 
-  /** @param legs - Without shares, which cannot be given back. */
-  cancel({ startUs, legs }: Receipt): void {
-    this.#operations.push(OPERATION.cancel, startUs, legs.length);
-    for (const [index, { leg, grantedAfter, pushedUnits }] of legs.entries())
+  /** @param demands - Without shares, which cannot be given back. */
+  cancel({ startUs, demands }: Receipt): void {
+    this.#operations.push(OPERATION.cancel, startUs, demands.length);
+    for (const [index, { demand, grantedAfter, pushedUnits }] of demands.entries())
       this.#operations.push(
         this.#bucket(
-          legs.map(({ leg }) => leg),
+          demands.map(({ demand }) => demand),
           index,
         ),
-        leg.cost,
+        demand.cost,
         grantedAfter,
         pushedUnits,
       );
   }
 
-  peek(legs: readonly Leg[], priority: Terms['priority']): void {
+  peek(demands: readonly Demand[], priority: Terms['priority']): void {
     this.#forgetAsker();
-    this.#operations.push(OPERATION.peek, priority, legs.length);
-    this.#costs(legs);
+    this.#operations.push(OPERATION.peek, priority, demands.length);
+    this.#costs(demands);
   }
 
-  atMost(legs: readonly Leg[], most: number, priority: Terms['priority']): void {
+  atMost(demands: readonly Demand[], most: number, priority: Terms['priority']): void {
     this.#forgetAsker();
-    this.#operations.push(OPERATION.atMost, most, priority, legs.length, ...this.#numbers(legs));
+    this.#operations.push(OPERATION.atMost, most, priority, demands.length, ...this.#numbers(demands));
   }
 
-  settle({ startUs, legs }: Receipt, actual: readonly number[], givesBack: boolean): void {
-    const corrected = legs.flatMap(({ leg }, index) =>
-      leg.kind === 'rate' || leg.kind === 'window' ? [{ leg, actual: actual[index]! }] : [],
+  settle({ startUs, demands }: Receipt, actual: readonly number[], givesBack: boolean): void {
+    const corrected = demands.flatMap(({ demand }, index) =>
+      demand.kind === 'rate' || demand.kind === 'window' ? [{ demand, actual: actual[index]! }] : [],
     );
     this.#operations.push(OPERATION.settle, startUs, givesBack ? 1 : 0, corrected.length);
-    const own = corrected.map(({ leg }) => leg);
-    for (const [index, { leg, actual }] of corrected.entries()) {
-      this.#operations.push(this.#bucket(own, index), leg.cost, actual);
+    const own = corrected.map(({ demand }) => demand);
+    for (const [index, { demand, actual }] of corrected.entries()) {
+      this.#operations.push(this.#bucket(own, index), demand.cost, actual);
     }
   }
 
-  release({ leg, holder, fence }: HeldSlot): void {
-    this.#operations.push(OPERATION.release, this.#bucket([leg], 0), this.#word(holder), fence);
+  release({ demand, holder, fence }: HeldSlot): void {
+    this.#operations.push(OPERATION.release, this.#bucket([demand], 0), this.#word(holder), fence);
   }
 
-  renew({ leg, holder, fence }: HeldSlot): void {
-    this.#operations.push(OPERATION.renew, this.#bucket([leg], 0), this.#word(holder), fence, leg.cost);
+  renew({ demand, holder, fence }: HeldSlot): void {
+    this.#operations.push(OPERATION.renew, this.#bucket([demand], 0), this.#word(holder), fence, demand.cost);
   }
 
-  leave(legs: readonly Leg[], holder: string): void {
-    const slots = legs.filter(({ kind }) => kind === 'concurrency');
+  leave(demands: readonly Demand[], holder: string): void {
+    const slots = demands.filter(({ kind }) => kind === 'concurrency');
     this.#operations.push(OPERATION.leave, this.#word(holder), slots.length, ...this.#numbers(slots));
   }
 
   /** @param text - What other processes are told. */
-  pause(legs: readonly Leg[], forUs: number, text: string): void {
+  pause(demands: readonly Demand[], forUs: number, text: string): void {
     this.#operations.push(
       OPERATION.pause,
       finite(forUs),
       this.#word(text),
-      legs.length,
-      ...this.#numbers(legs),
+      demands.length,
+      ...this.#numbers(demands),
     );
   }
 
-  resume(legs: readonly Leg[], text: string): void {
-    this.#operations.push(OPERATION.resume, this.#word(text), legs.length, ...this.#numbers(legs));
+  resume(demands: readonly Demand[], text: string): void {
+    this.#operations.push(OPERATION.resume, this.#word(text), demands.length, ...this.#numbers(demands));
   }
 
-  report(legs: readonly Leg[], calls: AdaptiveReport): void {
+  report(demands: readonly Demand[], calls: AdaptiveReport): void {
     const { startedUs, throttled, failed, latencySumUs } = calls;
     this.#operations.push(OPERATION.report, startedUs, calls.calls, throttled, failed, latencySumUs);
-    this.#operations.push(legs.length, ...this.#numbers(legs));
+    this.#operations.push(demands.length, ...this.#numbers(demands));
   }
 
   arguments(): string[] {
@@ -162,8 +162,8 @@ export class DecideCall {
   }
 
   // Only slots have holders: other requests are spared the word.
-  #setHolder(legs: readonly Leg[], holder: string): void {
-    if (holder === this.#holder || !legs.some(({ kind }) => kind === 'concurrency')) return;
+  #setHolder(demands: readonly Demand[], holder: string): void {
+    if (holder === this.#holder || !demands.some(({ kind }) => kind === 'concurrency')) return;
     this.#holder = holder;
     this.#operations.push(OPERATION.holder, this.#word(holder));
   }
@@ -174,12 +174,13 @@ export class DecideCall {
     this.#holder = '';
   }
 
-  #costs(legs: readonly Leg[]): void {
-    for (const [index, leg] of legs.entries()) this.#operations.push(this.#bucket(legs, index), leg.cost);
+  #costs(demands: readonly Demand[]): void {
+    for (const [index, demand] of demands.entries())
+      this.#operations.push(this.#bucket(demands, index), demand.cost);
   }
 
-  #numbers(legs: readonly Leg[]): number[] {
-    return legs.map((_, index) => this.#bucket(legs, index));
+  #numbers(demands: readonly Demand[]): number[] {
+    return demands.map((_, index) => this.#bucket(demands, index));
   }
 
   #word(word: string): number {
@@ -191,30 +192,37 @@ export class DecideCall {
     return number;
   }
 
-  #bucket(legs: readonly Leg[], index: number): number {
-    const leg = legs[index]!;
-    const name = `${leg.kind} ${leg.bucket}`;
+  #bucket(demands: readonly Demand[], index: number): number {
+    const demand = demands[index]!;
+    const name = `${demand.kind} ${demand.bucket}`;
     const known = this.#bucketNumbers.get(name);
     if (known !== undefined) return known;
-    const [first, second] = this.#besides(leg);
+    const [first, second] = this.#besides(demand);
     const number = this.#bucketNumbers.size + 1;
     this.#bucketNumbers.set(name, number);
-    const { by } = leg;
+    const { by } = demand;
     // Limits by the same attribute have the same number, since a request for them may reserve.
     const attribute = by === null ? 0 : 1 + this.config.limits.findIndex((limit) => attributeIs(limit, by));
     const key = this.keys.length + 1;
-    this.keys.push(...bucketKeys(this.governor, leg));
-    this.#buckets.push(KINDS[leg.kind], this.#limit(leg.limit), attribute, key, first, second);
+    this.keys.push(...bucketKeys(this.governor, demand));
+    this.#buckets.push(KINDS[demand.kind], this.#limit(demand.limit), attribute, key, first, second);
     return number;
   }
 
   /** What a bucket is seen beside: a share its limit's own, one of many keys the one that they may share. */
-  #besides(leg: Leg): [number, number] {
-    if (leg.kind === 'share') return [this.#bucket([wholeOf(leg)], 0), leg.weight];
-    if (leg.kind === 'concurrency' || leg.limit.maxKeys === null || leg.bucket === leg.limit.name) {
+  #besides(demand: Demand): [number, number] {
+    if (demand.kind === 'share') return [this.#bucket([wholeOf(demand)], 0), demand.weight];
+    if (
+      demand.kind === 'concurrency' ||
+      demand.limit.maxKeys === null ||
+      demand.bucket === demand.limit.name
+    ) {
       return [NO_LEG, 0];
     }
-    return [this.#bucket([{ ...leg, bucket: leg.limit.name } as Leg], 0), this.#registry(leg.limit.name)];
+    return [
+      this.#bucket([{ ...demand, bucket: demand.limit.name } as Demand], 0),
+      this.#registry(demand.limit.name),
+    ];
   }
 
   #registry(limit: string): number {
@@ -240,7 +248,7 @@ export class DecideCall {
 const attributeIs = (limit: Limit, by: string): boolean =>
   limit.by === by || (limit.kind === 'rate' && limit.fair?.by === by);
 
-const wholeOf = ({ limit, cost }: Leg & { readonly kind: 'share' }): Leg => ({
+const wholeOf = ({ limit, cost }: Demand & { readonly kind: 'share' }): Demand => ({
   kind: 'rate',
   limit,
   bucket: limit.name,

@@ -1,7 +1,13 @@
 import type { AdaptiveReport } from '../../../core/buckets/adaptive.ts';
 import type { Sight } from '../../../core/decide/acquire.ts';
+import {
+  type Cost,
+  type Demand,
+  demandsOf,
+  type Keys,
+  keyedDemandsOf,
+} from '../../../core/decide/demands.ts';
 import { type HeldSlot, isAdaptive, settledUnder, slotUnder } from '../../../core/decide/give-back.ts';
-import { type Cost, type Keys, keyedLegsOf, type Leg, legsOf } from '../../../core/decide/legs.ts';
 import type { Receipt, RefusalReason, Terms, Verdict } from '../../../core/decide/verdict.ts';
 import type { Request } from '../../../core/ports/store.ts';
 import { pausedText, resumedText } from '../messages/event-text.ts';
@@ -37,18 +43,18 @@ const yes: Read<boolean> = (reply) => reply.oneOf(2) === 1;
 const no: Read<boolean> = () => false;
 const nothing: Read<void> = (reply) => void reply.next();
 
-const met = (call: DecideCall, request: Request): Leg[] =>
-  legsOf(call.config.limits, request.cost, request.keys);
+const met = (call: DecideCall, request: Request): Demand[] =>
+  demandsOf(call.config.limits, request.cost, request.keys);
 
 export const acquire =
   (request: Request, terms: Terms): Operation<Verdict> =>
   (call) => {
-    const legs = met(call, request);
-    call.acquire(legs, request.holder, terms);
+    const demands = met(call, request);
+    call.acquire(demands, request.holder, terms);
     return (reply, nowUs) => {
       const first = reply.next();
-      if (first === 0) return readRefusal(reply, legs);
-      const receipt = readReceipt(reply, call, legs, request.holder, nowUs, first - 1);
+      if (first === 0) return readRefusal(reply, demands);
+      const receipt = readReceipt(reply, call, demands, request.holder, nowUs, first - 1);
       return { granted: true, waitUs: first - 1, receipt };
     };
   };
@@ -56,24 +62,24 @@ export const acquire =
 function readReceipt(
   reply: Numbers,
   call: DecideCall,
-  legs: readonly Leg[],
+  demands: readonly Demand[],
   holder: string,
   nowUs: number,
   waitUs: number,
 ): RedisReceipt {
   const { version, created } = call.config;
   const ahead = waitUs > 0;
-  const charged = legs.map((leg) => {
-    const isRate = ahead && leg.kind === 'rate';
+  const charged = demands.map((demand) => {
+    const isRate = ahead && demand.kind === 'rate';
     const grantedAfter = isRate ? reply.next() : 0;
     const pushedUnits = isRate ? reply.next() : 0;
-    return { leg, grantedAfter, pushedUnits, fence: leg.kind === 'concurrency' ? reply.next() : 0 };
+    return { demand, grantedAfter, pushedUnits, fence: demand.kind === 'concurrency' ? reply.next() : 0 };
   });
-  return { startUs: nowUs + waitUs, ahead, version, created, holder, legs: charged };
+  return { startUs: nowUs + waitUs, ahead, version, created, holder, demands: charged };
 }
 
-function readRefusal(reply: Numbers, legs: readonly Leg[]): Verdict {
-  const { limit, by } = legs[reply.oneOf(legs.length)]!;
+function readRefusal(reply: Numbers, demands: readonly Demand[]): Verdict {
+  const { limit, by } = demands[reply.oneOf(demands.length)]!;
   const told = reply.oneOf(REASONS.length + 1);
   const isWhole = told === REASONS.length;
   const reason = isWhole ? 'paused' : REASONS[told]!;
@@ -97,17 +103,17 @@ export const atMost =
 export const force =
   (request: Request): Operation<Receipt | null> =>
   (call) => {
-    const legs = met(call, request);
-    call.force(legs, request.holder);
+    const demands = met(call, request);
+    call.force(demands, request.holder);
     return (reply, nowUs) =>
-      reply.oneOf(2) === 0 ? null : readReceipt(reply, call, legs, request.holder, nowUs, 0);
+      reply.oneOf(2) === 0 ? null : readReceipt(reply, call, demands, request.holder, nowUs, 0);
   };
 
 export const cancel =
   (receipt: Receipt): Operation<boolean> =>
   (call) => {
     if (!receipt.ahead || !isOf(call, receipt)) return no;
-    call.cancel({ ...receipt, legs: receipt.legs.filter(({ leg }) => leg.kind !== 'share') });
+    call.cancel({ ...receipt, demands: receipt.demands.filter(({ demand }) => demand.kind !== 'share') });
     return yes;
   };
 
@@ -137,9 +143,9 @@ export const renew =
   (call) => {
     const held = slotUnder(call.config.limits, slot);
     // Without the limit there is nothing to exceed, and no work to end.
-    if (held === undefined) return () => slot.leg.limit.leaseUs;
+    if (held === undefined) return () => slot.demand.limit.leaseUs;
     call.renew(held);
-    return (reply) => reply.oneOf(2) * held.leg.limit.leaseUs;
+    return (reply) => reply.oneOf(2) * held.demand.limit.leaseUs;
   };
 
 export const leave =
@@ -152,14 +158,14 @@ export const leave =
 export const pauseKeys =
   (keys: Keys, forUs: number): Operation<void> =>
   (call) => {
-    call.pause(keyedLegsOf(call.config.limits, keys), forUs, pausedText(keys, forUs));
+    call.pause(keyedDemandsOf(call.config.limits, keys), forUs, pausedText(keys, forUs));
     return nothing;
   };
 
 export const resumeKeys =
   (keys: Keys): Operation<void> =>
   (call) => {
-    call.resume(keyedLegsOf(call.config.limits, keys), resumedText(keys));
+    call.resume(keyedDemandsOf(call.config.limits, keys), resumedText(keys));
     return nothing;
   };
 
@@ -172,11 +178,11 @@ export const report =
   };
 
 export const peek =
-  (request: Request, priority: Terms['priority']): Operation<{ leg: Leg; sight: Sight }[]> =>
+  (request: Request, priority: Terms['priority']): Operation<{ demand: Demand; sight: Sight }[]> =>
   (call) => {
-    const legs = met(call, request);
-    call.peek(legs, priority);
-    return (reply) => legs.map((leg) => ({ leg, sight: readSight(reply) }));
+    const demands = met(call, request);
+    call.peek(demands, priority);
+    return (reply) => demands.map((demand) => ({ demand, sight: readSight(reply) }));
   };
 
 const readSight = (reply: Numbers): Sight => ({

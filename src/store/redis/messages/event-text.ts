@@ -1,4 +1,4 @@
-import type { Keys } from '../../../core/decide/legs.ts';
+import type { Keys } from '../../../core/decide/demands.ts';
 import type { StoreMessage } from '../../../core/ports/messages.ts';
 
 /** The texts on the channel of events, and what they mean. */

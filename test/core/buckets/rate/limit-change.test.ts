@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Bucket } from '../../../../src/core/buckets/rate/debt.ts';
 import { acquire } from '../../../../src/core/decide/acquire.ts';
 import type { Buckets } from '../../../../src/core/decide/buckets.ts';
-import { legsOf } from '../../../../src/core/decide/legs.ts';
+import { demandsOf } from '../../../../src/core/decide/demands.ts';
 import type { LimitOptions, LimitsOptions } from '../../../../src/core/limits/limit.ts';
 import { perMinute, perSecond } from '../../../../src/core/limits/rate.ts';
 import { AT_ONCE } from '../../../store/support/terms.ts';
@@ -17,8 +17,8 @@ function changeable() {
   return (options: LimitOptions, atUs: number, cost = 1) => {
     if (inForce !== JSON.stringify(options)) version += 1;
     inForce = JSON.stringify(options);
-    const legs = legsOf([limitOf(options)], cost, undefined);
-    return acquire(buckets, legs, NOBODY, AT_ONCE, momentAt(ZERO_US + atUs, 0, version), noWake);
+    const demands = demandsOf([limitOf(options)], cost, undefined);
+    return acquire(buckets, demands, NOBODY, AT_ONCE, momentAt(ZERO_US + atUs, 0, version), noWake);
   };
 }
 

@@ -14,7 +14,7 @@ export type Keys = Readonly<Record<string, string | number | null | undefined>>;
  */
 export type Cost = number | Readonly<Record<string, number>>;
 
-interface LegOf<Kind extends string, L extends Limit> {
+interface DemandOf<Kind extends string, L extends Limit> {
   readonly kind: Kind;
   readonly limit: L;
   /** The limit's name, with `:` and the key's value if it has one. Unique within the governor, but for its kind. */
@@ -25,12 +25,12 @@ interface LegOf<Kind extends string, L extends Limit> {
 }
 
 /** What a request does to one bucket. */
-export type RateLeg = LegOf<'rate', RateLimit>;
-export type WindowLeg = LegOf<'window', WindowLimit>;
-export type LeaseLeg = LegOf<'concurrency', ConcurrencyLimit>;
-/** How a value of a fair limit shares it. Comes right after the leg of the limit itself. */
-export type ShareLeg = LegOf<'share', RateLimit> & { readonly key: string; readonly weight: number };
-export type Leg = RateLeg | WindowLeg | LeaseLeg | ShareLeg;
+export type RateDemand = DemandOf<'rate', RateLimit>;
+export type WindowDemand = DemandOf<'window', WindowLimit>;
+export type ConcurrencyDemand = DemandOf<'concurrency', ConcurrencyLimit>;
+/** How a value of a fair limit shares it. Comes right after the demand of the limit itself. */
+export type ShareDemand = DemandOf<'share', RateLimit> & { readonly key: string; readonly weight: number };
+export type Demand = RateDemand | WindowDemand | ConcurrencyDemand | ShareDemand;
 
 const MAX_KEY_LENGTH = 256;
 
@@ -41,30 +41,39 @@ const MAX_KEY_LENGTH = 256;
  * @throws {@link InvalidOptionError} for a cost or a key that is none, or names a limit or attribute that is not there.
  * @throws {@link CostExceedsBurstError} for a cost that can never pass.
  */
-export function legsOf(limits: Limits, cost: Cost, keys: Keys | undefined): Leg[] {
+export function demandsOf(limits: Limits, cost: Cost, keys: Keys | undefined): Demand[] {
   checkNames(limits, cost, keys);
-  const legs: Leg[] = [];
+  const demands: Demand[] = [];
   for (const limit of limits) {
     const tokens = costFor(limit, cost);
     if (tokens === 0) continue;
     if (tokens > sizeOf(limit)) throw new CostExceedsBurstError(limit.name, tokens, sizeOf(limit));
-    pushLegs(legs, limit, tokens, keys);
+    pushDemands(demands, limit, tokens, keys);
   }
-  if (legs.length === 0) throw new InvalidOptionError('cost', 'at least one limit with a cost above 0', cost);
-  return legs;
+  if (demands.length === 0)
+    throw new InvalidOptionError('cost', 'at least one limit with a cost above 0', cost);
+  return demands;
 }
 
-function pushLegs(legs: Leg[], limit: Limit, cost: number, keys: Keys | undefined): void {
+function pushDemands(demands: Demand[], limit: Limit, cost: number, keys: Keys | undefined): void {
   const { by } = limit;
   const bucket = by === null ? limit.name : bucketOf(limit.name, by, keys);
-  if (limit.kind === 'window') legs.push({ kind: 'window', limit, bucket, by, cost });
-  else if (limit.kind === 'concurrency') legs.push({ kind: 'concurrency', limit, bucket, by, cost });
+  if (limit.kind === 'window') demands.push({ kind: 'window', limit, bucket, by, cost });
+  else if (limit.kind === 'concurrency') demands.push({ kind: 'concurrency', limit, bucket, by, cost });
   else {
-    legs.push({ kind: 'rate', limit, bucket, by, cost });
+    demands.push({ kind: 'rate', limit, bucket, by, cost });
     if (limit.fair === null) return;
     const key = keyOf(limit.fair.by, keys);
     const weight = Object.hasOwn(limit.fair.weights, key) ? limit.fair.weights[key]! : 1;
-    legs.push({ kind: 'share', limit, bucket: `${limit.name}:${key}`, by: limit.fair.by, cost, key, weight });
+    demands.push({
+      kind: 'share',
+      limit,
+      bucket: `${limit.name}:${key}`,
+      by: limit.fair.by,
+      cost,
+      key,
+      weight,
+    });
   }
 }
 
@@ -84,31 +93,31 @@ function sizeOf(limit: Limit): number {
  * The buckets that the given values of attributes have, and no others: what a pause of a key closes.
  * @throws {@link InvalidOptionError}
  */
-export function keyedLegsOf(limits: Limits, keys: Keys): Leg[] {
+export function keyedDemandsOf(limits: Limits, keys: Keys): Demand[] {
   checkNames(limits, 1, keys);
-  const legs: Leg[] = [];
+  const demands: Demand[] = [];
   for (const limit of limits) {
     const by = attributeOf(limit);
-    if (by !== null && Object.hasOwn(keys, by)) pushLegs(legs, limit, 1, keys);
+    if (by !== null && Object.hasOwn(keys, by)) pushDemands(demands, limit, 1, keys);
   }
-  if (legs.length === 0)
+  if (demands.length === 0)
     throw new InvalidOptionError('keys', 'a value for an attribute that a limit is declared by', keys);
-  return legs.filter((leg) => leg.by !== null);
+  return demands.filter((demand) => demand.by !== null);
 }
 
-/** What a request has cost after all, leg by leg; limits that are not named stay as they were. @throws {@link InvalidOptionError} */
-export function actualOf(legs: readonly Leg[], actual: Cost): number[] {
+/** What a request has cost after all, demand by demand; limits that are not named stay as they were. @throws {@link InvalidOptionError} */
+export function actualOf(demands: readonly Demand[], actual: Cost): number[] {
   checkNames(
-    legs.map(({ limit }) => limit),
+    demands.map(({ limit }) => limit),
     actual,
     undefined,
     'actual',
   );
   if (typeof actual === 'number') {
     const tokens = wholeCost('actual', actual, 0);
-    return legs.map(({ kind, cost }) => (kind === 'concurrency' ? cost : tokens));
+    return demands.map(({ kind, cost }) => (kind === 'concurrency' ? cost : tokens));
   }
-  return legs.map(({ limit, cost }) =>
+  return demands.map(({ limit, cost }) =>
     Object.hasOwn(actual, limit.name) ? wholeCost(`actual.${limit.name}`, actual[limit.name], 0) : cost,
   );
 }
