@@ -11,9 +11,9 @@ import {
   perSecond,
 } from '../../src/core/limits/rate.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
-import { rateLimits } from '../core/support/desk.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from '../store/support/terms.ts';
 import { connect, uniqueName } from '../support/redis.ts';
+import { rateLimits } from '../support/world.ts';
 import { clientWithTime } from './support/injected-time.ts';
 
 const START_US = 1_700_000_000_000_000;

@@ -9,8 +9,7 @@ import {
   worthUs,
 } from '../../../src/core/buckets/ramp.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
-import { S } from '../support/desk.ts';
-import { Office, type Request } from '../support/office.ts';
+import { type Request, S, World } from '../../support/world.ts';
 
 const END_US = 1_700_000_000_000_000;
 const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
@@ -79,21 +78,21 @@ describe.each<[string, Request]>([
   const { keys } = request;
   const by = keys === undefined ? {} : { by: 'shop' };
 
-  function pausedUntil(office: Office, endUs: number): Office {
-    office.pause(0, endUs, keys);
-    return office;
+  function pausedUntil(world: World, endUs: number): World {
+    world.pause(0, endUs, keys);
+    return world;
   }
 
   /** Takes what there is, every millisecond. */
-  function taken(office: Office, fromUs: number, toUs: number): number[] {
+  function taken(world: World, fromUs: number, toUs: number): number[] {
     const starts: number[] = [];
-    for (let us = fromUs; us <= toUs; us += 1_000) while (office.allows(us, request)) starts.push(us);
+    for (let us = fromUs; us <= toUs; us += 1_000) while (world.allows(us, request)) starts.push(us);
     return starts;
   }
 
   it('a rate climbs from nothing, and has lost half a ramp in the end', () => {
-    const office = pausedUntil(new Office({ calls: perSecond(100, { burst: 50, ...by }) }), 5 * S);
-    const starts = taken(office, 4 * S, 8 * S);
+    const world = pausedUntil(new World({ calls: perSecond(100, { burst: 50, ...by }) }), 5 * S);
+    const starts = taken(world, 4 * S, 8 * S);
     const until = (us: number) => starts.filter((start) => start <= 5 * S + us).length;
     expect(starts[0]).toBe(5 * S + 142_000); // √(2 × 10 ms × 1 s), in whole milliseconds
     expect(until(0.5 * S)).toBe(Math.floor(100 * 0.125));
@@ -102,20 +101,20 @@ describe.each<[string, Request]>([
   });
 
   it('a refusal tells the first microsecond at which there is room, from before its end to after its ramp', () => {
-    const office = pausedUntil(new Office({ calls: perSecond(7, { burst: 3, ...by }) }), 2 * S);
+    const world = pausedUntil(new World({ calls: perSecond(7, { burst: 3, ...by }) }), 2 * S);
     for (let us = S; us < 6 * S; us += 37_003) {
-      const { granted, waitUs } = office.copy().ask(us, { ...request, cost: 2 });
+      const { granted, waitUs } = world.copy().acquire(us, { ...request, cost: 2 });
       if (granted) continue;
-      expect(office.copy().allows(us + waitUs, { ...request, cost: 2 })).toBe(true);
-      expect(office.copy().allows(us + waitUs - 1, { ...request, cost: 2 })).toBe(false);
+      expect(world.copy().allows(us + waitUs, { ...request, cost: 2 })).toBe(true);
+      expect(world.copy().allows(us + waitUs - 1, { ...request, cost: 2 })).toBe(false);
     }
   });
 
   it('an adaptive limit is empty and has no ramp', () => {
     const adaptive = { min: 50, max: 200 };
-    const office = pausedUntil(new Office({ calls: perSecond(100, { burst: 50, adaptive, ...by }) }), 5 * S);
-    expect(taken(office, 4 * S, 5 * S + 9_000)).toEqual([]);
-    expect(taken(office, 5 * S + 10_000, 5.5 * S).length).toBeGreaterThanOrEqual(50);
+    const world = pausedUntil(new World({ calls: perSecond(100, { burst: 50, adaptive, ...by }) }), 5 * S);
+    expect(taken(world, 4 * S, 5 * S + 9_000)).toEqual([]);
+    expect(taken(world, 5 * S + 10_000, 5.5 * S).length).toBeGreaterThanOrEqual(50);
     const slots = {
       kind: 'concurrency' as const,
       max: 10,
@@ -123,62 +122,62 @@ describe.each<[string, Request]>([
       adaptive: { min: 1, max: 20 },
       ...by,
     };
-    const others = pausedUntil(new Office({ slots }), 5 * S);
+    const others = pausedUntil(new World({ slots }), 5 * S);
     expect(others.views(5 * S - 1, request).map(({ pausedUs }) => pausedUs)).toEqual([1]);
     for (let n = 0; n < 10; n++) expect(others.allows(5 * S, { ...request, holder: `h${n}` })).toBe(true);
   });
 
   it('nothing is reserved before it is over', () => {
-    const office = pausedUntil(new Office({ calls: perSecond(2, { burst: 3, ...by }) }), 2 * S);
+    const world = pausedUntil(new World({ calls: perSecond(2, { burst: 3, ...by }) }), 2 * S);
     const reserves = (us: number) =>
-      office.copy().ask(us, { ...request, cost: 3, maxWaitUs: Number.MAX_SAFE_INTEGER }).granted;
+      world.copy().acquire(us, { ...request, cost: 3, maxWaitUs: Number.MAX_SAFE_INTEGER }).granted;
     expect([S, 2 * S - 1].map(reserves)).toEqual([false, false]);
     expect(reserves(2 * S)).toBe(true);
   });
 
   it('what its ramp promised keeps its place through another pause', () => {
-    const office = pausedUntil(new Office({ calls: perSecond(100, { burst: 1, ...by }) }), 2 * S);
-    for (let n = 0; n < 200; n++) office.ask(2 * S, { ...request, maxWaitUs: Number.MAX_SAFE_INTEGER });
+    const world = pausedUntil(new World({ calls: perSecond(100, { burst: 1, ...by }) }), 2 * S);
+    for (let n = 0; n < 200; n++) world.acquire(2 * S, { ...request, maxWaitUs: Number.MAX_SAFE_INTEGER });
     // The last is promised for 4.5 s, since the ramp holds half a second back. The real time of that must not be had besides.
-    office.pause(2.001 * S, 4 * S, keys);
-    expect(taken(office, 4 * S, 4.5 * S)).toEqual([]);
+    world.pause(2.001 * S, 4 * S, keys);
+    expect(taken(world, 4 * S, 4.5 * S)).toEqual([]);
   });
 
   it('what its ramp promised keeps its place when the limit becomes an adaptive one, which has none', () => {
     const limit = { burst: 1, ...by };
-    const office = pausedUntil(new Office({ calls: perSecond(100, limit) }), 2 * S);
+    const world = pausedUntil(new World({ calls: perSecond(100, limit) }), 2 * S);
     // The last starts at 2.9 s. Within a second of the change, it stands.
-    for (let n = 0; n < 40; n++) office.ask(2 * S, { ...request, maxWaitUs: Number.MAX_SAFE_INTEGER });
-    office.change({ calls: perSecond(100, { ...limit, adaptive: { min: 10, max: 100 } }) }, 2.001 * S);
-    expect(taken(office, 2.001 * S, 2.89 * S)).toEqual([]);
+    for (let n = 0; n < 40; n++) world.acquire(2 * S, { ...request, maxWaitUs: Number.MAX_SAFE_INTEGER });
+    world.configure(2.001 * S, { calls: perSecond(100, { ...limit, adaptive: { min: 10, max: 100 } }) });
+    expect(taken(world, 2.001 * S, 2.89 * S)).toEqual([]);
   });
 
   it('slots come one after the other', () => {
-    const office = pausedUntil(
-      new Office({ slots: { kind: 'concurrency', max: 4, leaseMs: 60_000, ...by } }),
+    const world = pausedUntil(
+      new World({ slots: { kind: 'concurrency', max: 4, leaseMs: 60_000, ...by } }),
       2 * S,
     );
     const starts: number[] = [];
     let us = 2 * S;
     for (let n = 0; n < 5 && us < 4 * S; n++) {
       const asking = { ...request, holder: `h${n}` };
-      const { waitUs } = office.copy().ask(us, asking);
-      expect(waitUs === 0 || !office.copy().allows(us + waitUs - 1, asking)).toBe(true);
+      const { waitUs } = world.copy().acquire(us, asking);
+      expect(waitUs === 0 || !world.copy().allows(us + waitUs - 1, asking)).toBe(true);
       us += waitUs;
-      if (office.allows(us, asking)) starts.push(us - 2 * S);
+      if (world.allows(us, asking)) starts.push(us - 2 * S);
     }
     expect(starts).toEqual([0, 0.5 * S, 0.75 * S, S]);
   });
 
   it('a cost that takes all slots waits for the end of the ramp', () => {
-    const office = pausedUntil(
-      new Office({ slots: { kind: 'concurrency', max: 4, leaseMs: 60_000, ...by } }),
+    const world = pausedUntil(
+      new World({ slots: { kind: 'concurrency', max: 4, leaseMs: 60_000, ...by } }),
       2 * S,
     );
-    expect(office.ask(2 * S, { ...request, cost: { slots: 4 }, holder: 'a' })).toMatchObject({
+    expect(world.acquire(2 * S, { ...request, cost: { slots: 4 }, holder: 'a' })).toMatchObject({
       granted: false,
       waitUs: S,
     });
-    expect(office.allows(3 * S, { ...request, cost: { slots: 4 }, holder: 'a' })).toBe(true);
+    expect(world.allows(3 * S, { ...request, cost: { slots: 4 }, holder: 'a' })).toBe(true);
   });
 });

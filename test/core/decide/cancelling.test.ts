@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { perSecond } from '../../../src/core/limits/rate.ts';
-import { Desk, S } from '../support/desk.ts';
+import { S, World } from '../../support/world.ts';
 
-const desk = () => new Desk({ calls: perSecond(10, { burst: 1 }) });
+const world = () => new World({ calls: perSecond(10, { burst: 1 }) });
 
 // https://github.com/golang/go/issues/56924, https://github.com/golang/go/issues/69419: after a middle one was cancelled too
 // few tokens came back, or too many; https://github.com/thrasher-corp/gocryptotrader/pull/2363 had to work round it.
 describe('of several reservations', () => {
   it('one in the middle that is cancelled is lost, and never given to two', () => {
-    const calls = desk();
+    const calls = world();
     const [, middle, last] = [calls.reserve(0), calls.reserve(0), calls.reserve(0)];
     expect(calls.cancel(0, middle.receipt)).toBe(false);
     // The next one comes after the last, not into the gap beside it.
@@ -17,7 +17,7 @@ describe('of several reservations', () => {
   });
 
   it('the last that is cancelled is given back, and its start with it', () => {
-    const calls = desk();
+    const calls = world();
     calls.reserve(0);
     const kept = calls.reserve(0);
     const last = calls.reserve(0);
@@ -27,15 +27,15 @@ describe('of several reservations', () => {
   });
 
   it('all that are cancelled newest first are given back, whatever they cost', () => {
-    const calls = new Desk({ calls: perSecond(10, { burst: 5 }) });
-    calls.ask(0, { cost: 5 });
+    const calls = new World({ calls: perSecond(10, { burst: 5 }) });
+    calls.acquire(0, { cost: 5 });
     const receipts = [3, 1, 5, 2, 4].map((cost) => calls.reserve(0, { cost }).receipt);
     for (const receipt of receipts.reverse()) expect(calls.cancel(0, receipt)).toBe(true);
-    expect(calls.ask(0)).toMatchObject({ granted: false, waitUs: 0.1 * S });
+    expect(calls.acquire(0)).toMatchObject({ granted: false, waitUs: 0.1 * S });
   });
 
   it('all but the newest are lost when they are cancelled oldest first', () => {
-    const calls = desk();
+    const calls = world();
     calls.reserve(0);
     const receipts = Array.from({ length: 5 }, () => calls.reserve(0).receipt);
     expect(receipts.map((receipt) => calls.cancel(0, receipt))).toEqual([false, false, false, false, true]);
@@ -44,7 +44,7 @@ describe('of several reservations', () => {
 
   // https://github.com/mvanhorn/cli-printing-press/pull/4441: the second of two cancels restored a slot given up before.
   it('one that was granted after a cancel keeps its start when an older one is cancelled', () => {
-    const calls = desk();
+    const calls = world();
     calls.reserve(0);
     const first = calls.reserve(0);
     const second = calls.reserve(0);
@@ -56,7 +56,7 @@ describe('of several reservations', () => {
   });
 
   it('none is given back after something was forced', () => {
-    const calls = desk();
+    const calls = world();
     calls.reserve(0);
     const last = calls.reserve(0);
     calls.force(0);
@@ -66,8 +66,8 @@ describe('of several reservations', () => {
 });
 
 it('gives back time that has not passed only: what drained meanwhile stays drained', () => {
-  const calls = new Desk({ calls: perSecond(10, { burst: 10 }) });
-  calls.ask(0, { cost: 10 });
+  const calls = new World({ calls: perSecond(10, { burst: 10 }) });
+  calls.acquire(0, { cost: 10 });
   const { startUs, receipt } = calls.reserve(0, { cost: 10 });
   expect(startUs).toBe(1 * S);
   expect(calls.cancel(0.6 * S, receipt)).toBe(true);
@@ -77,6 +77,6 @@ it('gives back time that has not passed only: what drained meanwhile stays drain
 
 // https://github.com/xanzy/go-gitlab/pull/1837: a burst computed as a part of the rate was 0, and every wait failed.
 it('needs no burst to be given for a rate below one', () => {
-  const calls = new Desk({ calls: perSecond(0.33) });
+  const calls = new World({ calls: perSecond(0.33) });
   expect([calls.reserve(0).startUs, calls.reserve(0).startUs]).toEqual([0, 3_030_304]);
 });

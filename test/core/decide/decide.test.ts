@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
 import { MAX_DEBT_UNITS, perDay, perHour, perSecond } from '../../../src/core/limits/rate.ts';
-import { Desk, S, ZERO_US } from '../support/desk.ts';
+import { S, World, ZERO_US } from '../../support/world.ts';
 
 const FOR_EVER = Number.MAX_SAFE_INTEGER;
 const acme = { keys: { shop: 'acme' } };
 
 describe('several limits at once', () => {
   it('grant only together, and the refusal names the one that has longest to wait', () => {
-    const desk = new Desk({
+    const world = new World({
       second: perSecond(10, { burst: 2 }),
       minute: { rate: 3, periodMs: 60_000, burst: 3 },
     });
@@ -23,56 +24,59 @@ describe('several limits at once', () => {
       [20 * S, 'minute', 20 * S],
     ];
     for (const [atUs, refusedBy, waitUs] of table) {
-      const verdict = desk.ask(atUs);
+      const verdict = world.acquire(atUs);
       const by = verdict.granted ? null : verdict.limit.name;
       expect({ atUs, by, waitUs: verdict.waitUs }).toEqual({ atUs, by: refusedBy, waitUs });
     }
   });
 
   it('are each charged their own cost, and not at all where it is 0', () => {
-    const desk = new Desk({ calls: perSecond(10), bytes: perSecond(1_000), daily: perDay(100) });
-    desk.ask(0, { cost: { calls: 1, bytes: 250, daily: 0 } });
-    expect(desk.peek(0).map(({ remaining }) => remaining)).toEqual([9, 750, 1]);
+    const world = new World({ calls: perSecond(10), bytes: perSecond(1_000), daily: perDay(100) });
+    world.acquire(0, { cost: { calls: 1, bytes: 250, daily: 0 } });
+    expect(world.peek(0).map(({ remaining }) => remaining)).toEqual([9, 750, 1]);
   });
 
   it('start together, when the last of them has room', () => {
-    const desk = new Desk({ slow: perSecond(1, { burst: 1 }), fast: perSecond(100, { burst: 1 }) });
-    expect([0, 1, 2, 3].map(() => desk.reserve(0).startUs)).toEqual([0, 1 * S, 2 * S, 3 * S]);
+    const world = new World({ slow: perSecond(1, { burst: 1 }), fast: perSecond(100, { burst: 1 }) });
+    expect([0, 1, 2, 3].map(() => world.reserve(0).startUs)).toEqual([0, 1 * S, 2 * S, 3 * S]);
     // The fast one was moved forward to the start at 3 s: nobody may use the time before it twice.
-    expect(desk.ask(0, { cost: { slow: 0, fast: 1 } })).toMatchObject({ granted: false, waitUs: 3.01 * S });
+    expect(world.acquire(0, { cost: { slow: 0, fast: 1 } })).toMatchObject({
+      granted: false,
+      waitUs: 3.01 * S,
+    });
   });
 
   it('leave no state where a refused request found none', () => {
-    const desk = new Desk({ one: perSecond(10, { burst: 1 }), two: perSecond(10, { burst: 2 }) });
-    desk.ask(0, { cost: { one: 1, two: 0 } });
-    expect(desk.allows(0)).toBe(false);
-    expect([...desk.buckets.keys()]).toEqual(['one']);
+    const world = new World({ one: perSecond(10, { burst: 1 }), two: perSecond(10, { burst: 2 }) });
+    world.acquire(0, { cost: { one: 1, two: 0 } });
+    expect(world.allows(0)).toBe(false);
+    expect([...world.buckets.keys()]).toEqual(['one']);
   });
 });
 
 describe('who may reserve', () => {
   const keyed = () =>
-    new Desk({ all: perSecond(100, { burst: 100 }), shop: perSecond(1, { burst: 1, by: 'shop' }) });
+    new World({ all: perSecond(100, { burst: 100 }), shop: perSecond(1, { burst: 1, by: 'shop' }) });
 
   it('is not who waits for a key while a governor-wide limit is in the request', () => {
-    const desk = keyed();
-    desk.ask(0, acme);
-    expect(desk.ask(0, { ...acme, maxWaitUs: FOR_EVER })).toMatchObject({
+    const world = keyed();
+    world.acquire(0, acme);
+    expect(world.acquire(0, { ...acme, maxWaitUs: FOR_EVER })).toMatchObject({
       granted: false,
       reason: 'rate',
       limit: { name: 'shop' },
       waitUs: 1 * S,
     });
-    expect(desk.buckets.get('all')).toMatchObject({ granted: 1 });
+    expect(world.buckets.get('all')).toMatchObject({ granted: 1 });
   });
 
   it('is who waits for the governor-wide limit, whatever the key holds', () => {
-    const desk = new Desk({
+    const world = new World({
       all: perSecond(1, { burst: 1 }),
       shop: perSecond(100, { burst: 1, by: 'shop' }),
     });
-    desk.ask(0, acme);
-    expect(desk.reserve(0, acme).startUs).toBe(1 * S);
+    world.acquire(0, acme);
+    expect(world.reserve(0, acme).startUs).toBe(1 * S);
   });
 
   it('is who waits for both alike: of equals, the governor-wide one binds', () => {
@@ -80,36 +84,36 @@ describe('who may reserve', () => {
       { all: perSecond(2, { burst: 1 }), shop: perSecond(2, { burst: 1, by: 'shop' }) },
       { shop: perSecond(2, { burst: 1, by: 'shop' }), all: perSecond(2, { burst: 1 }) },
     ]) {
-      const desk = new Desk(limits);
-      desk.ask(0, acme);
-      expect(desk.ask(0, acme)).toMatchObject({ granted: false, limit: { name: 'all' } });
-      expect(desk.reserve(0, acme).startUs).toBe(0.5 * S);
+      const world = new World(limits);
+      world.acquire(0, acme);
+      expect(world.acquire(0, acme)).toMatchObject({ granted: false, limit: { name: 'all' } });
+      expect(world.reserve(0, acme).startUs).toBe(0.5 * S);
     }
   });
 
   it('is who leaves the governor-wide limit out', () => {
-    const desk = keyed();
-    desk.ask(0, acme);
-    expect(desk.reserve(0, { ...acme, cost: { all: 0 } }).startUs).toBe(1 * S);
+    const world = keyed();
+    world.acquire(0, acme);
+    expect(world.reserve(0, { ...acme, cost: { all: 0 } }).startUs).toBe(1 * S);
   });
 
   it('is who waits for one of several limits of the same attribute', () => {
-    const desk = new Desk({
+    const world = new World({
       shop: perSecond(1, { burst: 1, by: 'shop' }),
       daily: perDay(1_000, { burst: 1_000, by: 'shop' }),
     });
-    desk.ask(0, acme);
-    expect(desk.reserve(0, acme).startUs).toBe(1 * S);
+    world.acquire(0, acme);
+    expect(world.reserve(0, acme).startUs).toBe(1 * S);
   });
 
   it('is not who waits for one attribute while another is in the request: either may be the wider', () => {
-    const desk = new Desk({
+    const world = new World({
       shop: perSecond(1, { burst: 1, by: 'shop' }),
       user: perSecond(100, { burst: 100, by: 'user' }),
     });
     const keys = { shop: 'acme', user: 'x' };
-    desk.ask(0, { keys });
-    expect(desk.ask(0, { keys, maxWaitUs: FOR_EVER })).toMatchObject({
+    world.acquire(0, { keys });
+    expect(world.acquire(0, { keys, maxWaitUs: FOR_EVER })).toMatchObject({
       granted: false,
       limit: { name: 'shop' },
     });
@@ -118,110 +122,116 @@ describe('who may reserve', () => {
 
 describe('the longest wait', () => {
   it('is met to the microsecond', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 1 }) });
-    desk.ask(0);
-    expect(desk.ask(0, { maxWaitUs: 100_000 - 1 })).toMatchObject({ granted: false, waitUs: 100_000 });
-    expect(desk.ask(0, { maxWaitUs: 100_000 })).toMatchObject({ granted: true, waitUs: 100_000 });
+    const world = new World({ calls: perSecond(10, { burst: 1 }) });
+    world.acquire(0);
+    expect(world.acquire(0, { maxWaitUs: 100_000 - 1 })).toMatchObject({ granted: false, waitUs: 100_000 });
+    expect(world.acquire(0, { maxWaitUs: 100_000 })).toMatchObject({ granted: true, waitUs: 100_000 });
   });
 
   it('is counted from the store’s now, with the time for which a stepped clock stands still', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 1 }) });
-    desk.ask(5 * S);
-    expect(desk.ask(4.5 * S)).toMatchObject({ granted: false, waitUs: 0.6 * S });
-    expect(desk.allows(5.1 * S - 1)).toBe(false);
-    expect(desk.allows(5.1 * S)).toBe(true);
+    const world = new World({ calls: perSecond(10, { burst: 1 }) });
+    world.acquire(5 * S);
+    expect(world.acquire(4.5 * S)).toMatchObject({ granted: false, waitUs: 0.6 * S });
+    expect(world.allows(5.1 * S - 1)).toBe(false);
+    expect(world.allows(5.1 * S)).toBe(true);
   });
 });
 
 describe('a start too far ahead to be exact', () => {
   it('is refused with the time after which it can be asked for, and nothing is charged', () => {
-    const desk = new Desk({
+    const world = new World({
       slow: perHour(1, { burst: 1 }),
       fast: { rate: 10_000_000, periodMs: 0.001, burst: 1 },
     });
-    desk.reserve(0);
-    const verdict = desk.ask(0, { maxWaitUs: FOR_EVER });
+    world.reserve(0);
+    const verdict = world.acquire(0, { maxWaitUs: FOR_EVER });
     expect(verdict).toMatchObject({ granted: false, reason: 'horizon', waitUs: 3_600 * S, hasTurn: false });
-    expect(desk.allows(3_600 * S)).toBe(true);
-    for (const { debt } of desk.buckets.values()) expect(debt).toBeLessThan(MAX_DEBT_UNITS);
+    expect(world.allows(3_600 * S)).toBe(true);
+    for (const bucket of world.buckets.values()) expect((bucket as Bucket).debt).toBeLessThan(MAX_DEBT_UNITS);
   });
 });
 
 describe('force', () => {
   it('charges at once, and who comes after waits until it has drained', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 2 }) });
-    for (let n = 0; n < 5; n++) expect(desk.force(0, { cost: 2 })).toBe(true);
-    expect(desk.ask(0)).toMatchObject({ granted: false, waitUs: 0.9 * S });
-    expect(desk.allows(0.9 * S)).toBe(true);
+    const world = new World({ calls: perSecond(10, { burst: 2 }) });
+    for (let n = 0; n < 5; n++) expect(world.force(0, { cost: 2 })).not.toBeNull();
+    expect(world.acquire(0)).toMatchObject({ granted: false, waitUs: 0.9 * S });
+    expect(world.allows(0.9 * S)).toBe(true);
   });
 
   it('charges all limits or none', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 10 }), daily: perDay(1, { burst: 1 }) });
+    const world = new World({ calls: perSecond(10, { burst: 10 }), daily: perDay(1, { burst: 1 }) });
     let forced = 0;
-    while (desk.force(0)) forced += 1;
+    while (world.force(0)) forced += 1;
     // A token a day is 86,400,000,000 units: this many fit into what a double holds exactly.
     expect(forced).toBe(Math.floor(MAX_DEBT_UNITS / 86_400_000_000));
-    expect(desk.peek(0).map(({ granted }) => granted)).toEqual([forced, forced]);
+    expect(world.peek(0).map(({ granted }) => granted)).toEqual([forced, forced]);
   });
 });
 
 describe('cancel', () => {
   it('does nothing once the start has come', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 1 }) });
-    desk.ask(0);
-    const { receipt } = desk.reserve(0);
-    expect(desk.cancel(0.1 * S, receipt)).toBe(false);
-    expect(desk.ask(0.1 * S)).toMatchObject({ granted: false, waitUs: 0.1 * S });
-    const at = desk.reserve(0.1 * S).receipt;
-    expect(desk.cancel(0.2 * S - 1, at)).toBe(true);
-    expect(desk.allows(0.2 * S)).toBe(true);
+    const world = new World({ calls: perSecond(10, { burst: 1 }) });
+    world.acquire(0);
+    const { receipt } = world.reserve(0);
+    expect(world.cancel(0.1 * S, receipt)).toBe(false);
+    expect(world.acquire(0.1 * S)).toMatchObject({ granted: false, waitUs: 0.1 * S });
+    const at = world.reserve(0.1 * S).receipt;
+    expect(world.cancel(0.2 * S - 1, at)).toBe(true);
+    expect(world.allows(0.2 * S)).toBe(true);
   });
 
   it('gives back what can be, bucket by bucket, and tells whether that was all', () => {
-    const desk = new Desk({ all: perSecond(1, { burst: 1 }), shop: perSecond(1, { burst: 1, by: 'shop' }) });
-    desk.ask(0, acme);
-    const first = desk.reserve(0, acme).receipt;
-    const other = desk.reserve(0, { keys: { shop: 'other' } }).receipt;
+    const world = new World({
+      all: perSecond(1, { burst: 1 }),
+      shop: perSecond(1, { burst: 1, by: 'shop' }),
+    });
+    world.acquire(0, acme);
+    const first = world.reserve(0, acme).receipt;
+    const other = world.reserve(0, { keys: { shop: 'other' } }).receipt;
     // Since then something was granted from `all`, nothing from acme's own bucket.
-    expect(desk.cancel(0, first)).toBe(false);
-    expect(desk.peek(0, acme).map(({ granted }) => granted)).toEqual([3, 1]);
-    expect(desk.cancel(0, other)).toBe(true);
-    expect(desk.peek(0, acme).map(({ granted }) => granted)).toEqual([2, 1]);
+    expect(world.cancel(0, first)).toBe(false);
+    expect(world.peek(0, acme).map(({ granted }) => granted)).toEqual([3, 1]);
+    expect(world.cancel(0, other)).toBe(true);
+    expect(world.peek(0, acme).map(({ granted }) => granted)).toEqual([2, 1]);
   });
 
   it('leaves a batch that is cancelled newest first as if it had never been', () => {
-    const desk = new Desk({ slow: perSecond(1, { burst: 1 }), fast: perSecond(1_000, { burst: 1_000 }) });
-    desk.ask(0);
-    const before = structuredClone([...desk.buckets]);
-    const batch = Array.from({ length: 100 }, () => desk.reserve(0).receipt);
-    for (const receipt of batch.reverse()) expect(desk.cancel(0, receipt)).toBe(true);
+    const world = new World({ slow: perSecond(1, { burst: 1 }), fast: perSecond(1_000, { burst: 1_000 }) });
+    world.acquire(0);
+    const before = structuredClone([...world.buckets]);
+    const batch = Array.from({ length: 100 }, () => world.reserve(0).receipt);
+    for (const receipt of batch.reverse()) expect(world.cancel(0, receipt)).toBe(true);
     // But for the latest start that was ever promised: nothing is given back by `settle` before it.
     const lastUs = ZERO_US + 100 * S;
-    expect([...desk.buckets]).toEqual(before.map(([name, bucket]) => [name, { ...bucket, lastUs }]));
+    expect([...world.buckets]).toEqual(before.map(([name, bucket]) => [name, { ...bucket, lastUs }]));
   });
 
   it('finds nothing to give back when the state has gone', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 1 }) });
-    desk.ask(0);
-    const { receipt } = desk.reserve(0);
-    desk.buckets.clear();
-    expect(desk.cancel(0, receipt)).toBe(false);
-    expect(desk.buckets.size).toBe(0);
+    const world = new World({ calls: perSecond(10, { burst: 1 }) });
+    world.acquire(0);
+    const { receipt } = world.reserve(0);
+    world.buckets.clear();
+    expect(world.cancel(0, receipt)).toBe(false);
+    expect(world.buckets.size).toBe(0);
   });
 });
 
 describe('peek', () => {
   it('sees what a request would meet, and takes nothing', () => {
-    const desk = new Desk({ all: perSecond(10, { burst: 3 }), shop: perSecond(2, { burst: 1, by: 'shop' }) });
-    desk.ask(0, acme);
-    desk.defer(0, acme);
-    const before = structuredClone([...desk.buckets]);
-    expect(desk.peek(0.1 * S, acme)).toEqual([
+    const world = new World({
+      all: perSecond(10, { burst: 3 }),
+      shop: perSecond(2, { burst: 1, by: 'shop' }),
+    });
+    world.acquire(0, acme);
+    world.takeTurn(0, acme);
+    const before = structuredClone([...world.buckets]);
+    expect(world.peek(0.1 * S, acme)).toEqual([
       { remaining: 3, waitUs: 0, lineUs: 0, pausedUs: 0, granted: 1, refused: 0, effective: 1 },
       { remaining: 0, waitUs: 0.4 * S, lineUs: 0.9 * S, pausedUs: 0, granted: 1, refused: 1, effective: 1 },
     ]);
-    expect([...desk.buckets]).toEqual(before);
-    expect(desk.peek(0, { keys: { shop: 'new' } })[1]).toMatchObject({ remaining: 1, granted: 0 });
-    expect(desk.buckets.size).toBe(2);
+    expect([...world.buckets]).toEqual(before);
+    expect(world.peek(0, { keys: { shop: 'new' } })[1]).toMatchObject({ remaining: 1, granted: 0 });
+    expect(world.buckets.size).toBe(2);
   });
 });

@@ -3,7 +3,7 @@ import { type Cost, demandsOf, type Keys } from '../../../src/core/decide/demand
 import { CostExceedsBurstError, InvalidOptionError } from '../../../src/core/errors.ts';
 import { parseLimits } from '../../../src/core/limits/limit.ts';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
-import { Desk, S } from '../support/desk.ts';
+import { S, World } from '../../support/world.ts';
 
 const limits = parseLimits({
   calls: perSecond(100, { burst: 20 }),
@@ -184,13 +184,13 @@ describe('a key', () => {
 
   // https://github.com/oban-bg/oban/issues/792: jobs without the field disturbed those with it.
   it('that is missing has a bucket of its own, which keyed ones do not notice', () => {
-    const desk = new Desk({ shop: perSecond(1, { burst: 1, by: 'shop' }) });
-    expect(desk.allows(0)).toBe(true);
-    expect(desk.allows(0)).toBe(false);
-    expect(desk.allows(0, { keys: { shop: null } })).toBe(false);
-    expect(desk.allows(0, { keys: { shop: 'acme' } })).toBe(true);
-    for (let n = 0; n < 50; n++) desk.defer(0);
-    expect(desk.ask(0, { keys: { shop: 'acme' } })).toMatchObject({ reason: 'rate', waitUs: 1 * S });
+    const world = new World({ shop: perSecond(1, { burst: 1, by: 'shop' }) });
+    expect(world.allows(0)).toBe(true);
+    expect(world.allows(0)).toBe(false);
+    expect(world.allows(0, { keys: { shop: null } })).toBe(false);
+    expect(world.allows(0, { keys: { shop: 'acme' } })).toBe(true);
+    for (let n = 0; n < 50; n++) world.takeTurn(0);
+    expect(world.acquire(0, { keys: { shop: 'acme' } })).toMatchObject({ reason: 'rate', waitUs: 1 * S });
   });
 });
 

@@ -9,7 +9,7 @@ import {
   perMinute,
   perSecond,
 } from '../../../src/core/limits/rate.ts';
-import { limitOf } from '../support/desk.ts';
+import { limitOf } from '../../support/world.ts';
 
 /** The error of a call that must be refused. */
 function refused(call: () => unknown): InvalidOptionError {

@@ -4,8 +4,7 @@ import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
 import { usedOf, type WindowState } from '../../../src/core/buckets/window/window.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
-import { S } from '../support/desk.ts';
-import { Office } from '../support/office.ts';
+import { S, World } from '../../support/world.ts';
 
 /*
  * As much as there is, in whole tokens: as much from each limit, and what is less than a token stays where it is. Tokens that drip in and are
@@ -39,8 +38,8 @@ const asks = fc.array(
 );
 
 /** What each limit holds, in units that nothing is rounded in. */
-const holds = (office: Office, atUs: number) =>
-  office.views(atUs).map(({ demand, state }) => {
+const holds = (world: World, atUs: number) =>
+  world.views(atUs).map(({ demand, state }) => {
     if (demand.kind === 'rate') return demand.limit.burst * demand.limit.periodUs - (state as Bucket).debt;
     if (demand.kind === 'window') return demand.limit.max - usedOf(state as WindowState, demand.limit);
     throw new Error(demand.kind);
@@ -50,19 +49,19 @@ it('takes as many whole tokens as all limits have, from all alike, and no fracti
   const seen = { taken: 0, nothing: 0, all: 0 };
   fc.assert(
     fc.property(limits, asks, (options, asks) => {
-      const office = new Office(options);
+      const world = new World(options);
       let nowUs = 0;
       for (const { afterUs, most } of asks) {
         nowUs += afterUs;
-        const before = holds(office, nowUs);
-        const units = office.limits.map((limit) => (limit.kind === 'rate' ? limit.periodUs : 1));
+        const before = holds(world, nowUs);
+        const units = world.limits.map((limit) => (limit.kind === 'rate' ? limit.periodUs : 1));
         const expected = Math.min(
           most,
           ...before.map((left, index) => Math.max(0, Math.floor(left / units[index]!))),
         );
-        const taken = office.atMost(nowUs, most);
+        const taken = world.atMost(nowUs, most);
         expect(taken).toBe(expected);
-        expect(holds(office, nowUs)).toEqual(before.map((left, index) => left - taken * units[index]!));
+        expect(holds(world, nowUs)).toEqual(before.map((left, index) => left - taken * units[index]!));
         seen.taken += taken;
         if (taken === 0) seen.nothing += 1;
         if (taken === most) seen.all += 1;
@@ -74,28 +73,28 @@ it('takes as many whole tokens as all limits have, from all alike, and no fracti
 });
 
 it('loses nothing of a rate to who asks all the time', () => {
-  const office = new Office({ calls: perSecond(7, { burst: 3 }) });
+  const world = new World({ calls: perSecond(7, { burst: 3 }) });
   let taken = 0;
-  for (let atUs = 0; atUs <= 60 * S; atUs += 1_003) taken += office.atMost(atUs, 5);
+  for (let atUs = 0; atUs <= 60 * S; atUs += 1_003) taken += world.atMost(atUs, 5);
   expect(taken).toBe(3 + 7 * 60 - 1);
 });
 
 it('takes nothing in a pause, and leaves what is kept for the more urgent', () => {
-  const office = new Office({ calls: perSecond(10, { burst: 10, reserve: { high: 0.3, normal: 0.2 } }) });
-  expect(office.copy().atMost(0, 20, { priority: 2 })).toBe(5);
-  expect(office.copy().atMost(0, 20, { priority: 1 })).toBe(7);
-  expect(office.copy().atMost(0, 20, { priority: 0 })).toBe(10);
-  office.pause(0, S);
-  expect(office.atMost(0, 20, { priority: 0 })).toBe(0);
+  const world = new World({ calls: perSecond(10, { burst: 10, reserve: { high: 0.3, normal: 0.2 } }) });
+  expect(world.copy().atMost(0, 20, { priority: 2 })).toBe(5);
+  expect(world.copy().atMost(0, 20, { priority: 1 })).toBe(7);
+  expect(world.copy().atMost(0, 20, { priority: 0 })).toBe(10);
+  world.pause(0, S);
+  expect(world.atMost(0, 20, { priority: 0 })).toBe(0);
 });
 
 it('takes no more than its share of a fair limit that others use', () => {
-  const office = new Office({ calls: perSecond(100, { burst: 20, by: 'tenant', fair: true }) });
+  const world = new World({ calls: perSecond(100, { burst: 20, by: 'tenant', fair: true }) });
   const taken = { a: 0, b: 0 };
   for (let atUs = 0; atUs <= 10 * S; atUs += 10_000) {
     // The one asks for as much as there is, the other for one at a time, all the time.
-    taken.a += office.atMost(atUs, 1_000, { keys: { tenant: 'a' } });
-    if (office.allows(atUs + 5_000, { keys: { tenant: 'b' } })) taken.b += 1;
+    taken.a += world.atMost(atUs, 1_000, { keys: { tenant: 'a' } });
+    if (world.allows(atUs + 5_000, { keys: { tenant: 'b' } })) taken.b += 1;
   }
   expect(taken.b / (taken.a + taken.b)).toBeGreaterThan(0.45);
 });

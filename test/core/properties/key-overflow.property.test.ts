@@ -4,10 +4,9 @@ import type { Receipt } from '../../../src/core/decide/verdict.ts';
 import type { LimitOptions } from '../../../src/core/limits/limit.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import type { WindowLimit } from '../../../src/core/limits/window.ts';
-import { S, ZERO_US } from '../support/desk.ts';
+import { S, World, ZERO_US } from '../../support/world.ts';
 import { mostWithin } from '../support/intervals.ts';
 import { excessOf } from '../support/ledger.ts';
-import { Office } from '../support/office.ts';
 
 /*
  * Values beyond `maxKeys` share a bucket. Whichever bucket a value is charged to, its own bound holds over all of its grants; that of the
@@ -66,8 +65,8 @@ it('keeps the bound of each value and of the bucket that the others share', () =
   const seen = { own: 0, shared: 0, both: 0, settled: 0 };
   fc.assert(
     fc.property(limit, operations, (options, operations) => {
-      const office = new Office({ calls: options });
-      const limit = office.limits[0] as RateLimit | WindowLimit;
+      const world = new World({ calls: options });
+      const limit = world.limits[0] as RateLimit | WindowLimit;
       const entries: Entry[] = [];
       let nowUs = 0;
       for (const { kind, afterUs, shop, cost, pick, waits } of operations) {
@@ -76,24 +75,24 @@ it('keeps the bound of each value and of the bucket that the others share', () =
         if (kind === 'ask') {
           const asked = Math.min(cost, limit.kind === 'rate' ? limit.burst : limit.max);
           const maxWaitUs = waits ? 20 * S : 0;
-          const verdict = office.ask(nowUs, { keys: { shop }, cost: asked, maxWaitUs });
+          const verdict = world.acquire(nowUs, { keys: { shop }, cost: asked, maxWaitUs });
           if (!verdict.granted) continue;
           const { receipt } = verdict;
           const { bucket } = receipt.demands[0]!.demand;
           entries.push({ atUs: receipt.startUs - ZERO_US, shop, bucket, receipt, cost: asked });
           seen[bucket === 'calls' ? 'shared' : 'own'] += 1;
         } else if (kind === 'forget')
-          office.forget(nowUs + 1); // what is at rest now
+          world.forget(nowUs + 1); // what is at rest now
         else if (entry === undefined || entry.cost === 0) continue;
         else if (kind === 'cancel' && entry.atUs > nowUs) {
-          office.cancel(nowUs, entry.receipt);
+          world.cancel(nowUs, entry.receipt);
           entry.cost = 0;
         } else if (kind === 'settle' && entry.atUs <= nowUs) {
-          office.settle(nowUs, entry.receipt, 0);
+          world.settle(nowUs, entry.receipt, 0);
           entry.cost = 0;
           seen.settled += 1;
         }
-        const own = office.names.filter((name) => name.includes('calls:'));
+        const own = [...world.buckets.keys()].filter((name) => name.includes('calls:'));
         if (kind === 'forget') expect(own.length).toBeLessThanOrEqual(limit.maxKeys!);
       }
       for (let shop = 0; shop <= 5; shop++) {
@@ -113,12 +112,12 @@ it('keeps the bound of each value and of the bucket that the others share', () =
 
 // The value's own window is over, and it would be charged to the shared one now; what it had from its own is none of that one's.
 it('gives nothing of one bucket back to another', () => {
-  const office = new Office({ calls: { kind: 'window', max: 2, windowMs: 10_000, by: 'shop', maxKeys: 1 } });
-  const ask = (atS: number, shop: string) => office.ask(atS * S, { keys: { shop } });
+  const world = new World({ calls: { kind: 'window', max: 2, windowMs: 10_000, by: 'shop', maxKeys: 1 } });
+  const ask = (atS: number, shop: string) => world.acquire(atS * S, { keys: { shop } });
   expect(ask(0, 'a').granted).toBe(true);
   expect(ask(5, 'b').granted).toBe(true);
   const own = ask(7, 'a');
   expect(ask(7, 'c').granted).toBe(true);
-  office.settle(12 * S, (own as { receipt: Receipt }).receipt, 0);
+  world.settle(12 * S, (own as { receipt: Receipt }).receipt, 0);
   expect(ask(12, 'd').granted).toBe(false);
 });

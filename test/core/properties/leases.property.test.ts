@@ -8,8 +8,7 @@ import {
 } from '../../../src/core/buckets/concurrency/leases.ts';
 import { MAX_CLOCK_STEP_US } from '../../../src/core/buckets/moment.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
-import { S, ZERO_US } from '../support/desk.ts';
-import { Office, slotsOf } from '../support/office.ts';
+import { S, slotsOf, World, ZERO_US } from '../../support/world.ts';
 
 /*
  * Slots of any weight, many holders, a clock that steps back by less than a second, a limit that is raised and lowered, and states that are
@@ -57,13 +56,13 @@ it('never has more held than there are slots, in order, with fences that grow', 
   fc.assert(
     fc.property(operations, (operations) => {
       let max = 6;
-      const office = new Office(limitsOf(max));
+      const world = new World(limitsOf(max));
       let [nowUs, latestUs, lastFence] = [0, 0, 0];
       const slots: HeldSlot[] = [];
       const told = new Set<string>();
 
       const live = () => {
-        const state = office.stored({ kind: 'concurrency', bucket: 'slots' }) as LeaseState | undefined;
+        const state = world.stored({ kind: 'concurrency', bucket: 'slots' }) as LeaseState | undefined;
         const { atUs, leases, waiting } = state ?? { atUs: 0, leases: [], waiting: [] };
         const clockUs = Math.max(ZERO_US + nowUs, atUs);
         const alive = ({ untilUs }: Lease | Waiting) => untilUs > clockUs;
@@ -78,7 +77,7 @@ it('never has more held than there are slots, in order, with fences that grow', 
           const { holder, cost } = operation;
           const others = before.leases.filter((lease) => lease.holder !== holder);
           const place = before.waiting.findIndex((waiting) => waiting.holder === holder);
-          const verdict = office.ask(nowUs, { holder, cost: { slots: cost }, queue: true });
+          const verdict = world.acquire(nowUs, { holder, cost: { slots: cost }, queue: true });
           told.delete(holder);
           if (verdict.granted) {
             seen.granted += 1;
@@ -109,25 +108,23 @@ it('never has more held than there are slots, in order, with fences that grow', 
           const slot = slots[slots.length - 1 - (operation.pick % Math.max(1, slots.length))];
           if (slot === undefined) continue;
           const held = before.leases.some(({ fence }) => fence === slot.fence);
-          expect(office[operation.kind](nowUs, slot)).toBe(held);
+          expect(world[operation.kind](nowUs, slot)).toBe(held);
           if (!held) seen.late += 1;
           else seen[operation.kind === 'release' ? 'released' : 'renewed'] += 1;
           expect(live().leases.some(({ fence }) => fence === slot.fence)).toBe(
             held && operation.kind === 'renew',
           );
         } else if (operation.kind === 'leave') {
-          office.leave(nowUs, { holder: operation.holder });
+          world.leave(nowUs, { holder: operation.holder });
           expect(live().waiting.some(({ holder }) => holder === operation.holder)).toBe(false);
         } else if (operation.kind === 'change') {
           max = operation.max;
-          office.change(limitsOf(max), nowUs);
+          world.configure(nowUs, limitsOf(max));
           expect(live().leases).toEqual(before.leases);
         } else {
-          const names = office.names.length;
-          office.forget(nowUs);
-          seen.forgotten += names - office.names.length;
+          seen.forgotten += world.forget(nowUs).length;
         }
-        for (const holder of office.woken.splice(0)) {
+        for (const holder of world.woken.splice(0)) {
           expect(told.has(holder)).toBe(false);
           told.add(holder);
           seen.woken += 1;

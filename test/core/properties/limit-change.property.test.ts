@@ -1,13 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RECALL_US } from '../../../src/core/buckets/moment.ts';
-import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
-import { acquire } from '../../../src/core/decide/acquire.ts';
-import type { Buckets } from '../../../src/core/decide/buckets.ts';
-import { demandsOf } from '../../../src/core/decide/demands.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
-import { WHENEVER } from '../../store/support/terms.ts';
-import { limitOf, momentAt, NOBODY, noWake } from '../support/desk.ts';
+import { S, World } from '../../support/world.ts';
 import { type Entry, FORWARD, History, operations, smallLimit } from '../support/history.ts';
 import { excess, excessOf } from '../support/ledger.ts';
 
@@ -106,22 +101,16 @@ it('keeps the bound of the first version for all that stand if the limit is only
 
 // https://github.com/resilience4j/resilience4j/issues/1073: there, a new limit counted from the next period on.
 it('adds what was promised for the next second to the bound when a rate is raised, and no more', () => {
-  const buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
-  const nowUs = 1_000_000;
-  const reserve = (limit: RateLimit, version: number) => {
-    const at = momentAt(nowUs, 0, version);
-    const verdict = acquire(buckets, demandsOf([limit], 1, undefined), NOBODY, WHENEVER, at, noWake);
-    return verdict.granted ? verdict.receipt.startUs : Number.NaN;
-  };
-  const slow = limitOf(perSecond(1, { burst: 1 }));
-  const fast = limitOf(perSecond(10, { burst: 1 }));
+  const world = new World({ calls: perSecond(1, { burst: 1 }) });
+  const reserve = () => world.reserve(S).startUs / S;
   // One now, ten at 2 s, 3 s, … 11 s, of which those from 3 s on are recalled; then 90 more, one each 100 ms from when the two
   // that stand are paid at the new rate.
-  const promised = Array.from({ length: 11 }, () => reserve(slow, 1)).slice(1);
-  const added = Array.from({ length: 90 }, () => reserve(fast, 2));
-  expect(promised).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((second) => second * 1_000_000));
-  expect([added.at(0), added.at(-1)]).toEqual([1_200_000, 10_100_000]);
+  const promised = Array.from({ length: 11 }, reserve).slice(1);
+  world.configure(S, { calls: perSecond(10, { burst: 1 }) });
+  const added = Array.from({ length: 90 }, reserve);
+  expect(promised).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+  expect([added.at(0), added.at(-1)]).toEqual([1.2, 10.1]);
   const seconds = 8.9;
   expect(added.length).toBe(1 + 10 * seconds);
-  expect(promised.filter((atUs) => atUs <= nowUs + RECALL_US).length).toBe(1);
+  expect(promised.filter((at) => at * S <= S + RECALL_US).length).toBe(1);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
+import type { Request, World } from '../../support/world.ts';
 import { mostWithin } from '../support/intervals.ts';
 import { excessOf, most } from '../support/ledger.ts';
 import {
@@ -10,7 +11,6 @@ import {
   mixtures,
   type RateKind,
 } from '../support/mixture.ts';
-import type { Office, Request } from '../support/office.ts';
 
 /*
  * Limits of all kinds in one request: all of them are charged or none is, and the guarantee of each rate holds to the unit whatever
@@ -38,8 +38,8 @@ function byBucket(entries: readonly MixtureEntry[]): Map<string, MixtureEntry[]>
 }
 
 /** What a decision reads of the buckets that a request meets, but for the line, the queue and the penalty. */
-function charged(office: Office, atUs: number, request: Request): Record<string, unknown>[] {
-  return office.views(atUs, request).map(({ demand, state }) => {
+function charged(world: World, atUs: number, request: Request): Record<string, unknown>[] {
+  return world.views(atUs, request).map(({ demand, state }) => {
     const { lineUs, refused, waiting, overUs, penaltyUs, share, ...rest } = state as unknown as Record<
       string,
       unknown

@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
-import { acquire } from '../../../src/core/decide/acquire.ts';
-import type { Buckets } from '../../../src/core/decide/buckets.ts';
-import { demandsOf } from '../../../src/core/decide/demands.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
-import { AT_ONCE, WHENEVER } from '../../store/support/terms.ts';
-import { momentAt, NOBODY, noWake } from '../support/desk.ts';
+import { World } from '../../support/world.ts';
 import { smallLimit } from '../support/history.ts';
 
 /*
@@ -14,6 +9,9 @@ import { smallLimit } from '../support/history.ts';
  * what was granted, by the definition of the bound alone; it knows no debt. Both must say the same, always.
  */
 const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+
+/** Microseconds are exact up to the year 2255. */
+const LAST_US = 5e15;
 
 class Log {
   readonly #grants: { startUs: bigint; cost: bigint }[] = [];
@@ -61,25 +59,19 @@ it('grants at the first microsecond at which the log of past grants leaves room,
       smallLimit,
       fc.array(request, { minLength: 1, maxLength: 80, size: 'max' }),
       (limit, requests) => {
-        const buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
+        const world = new World([limit]);
         const log = new Log(limit);
         const tokenUs = Math.ceil(limit.periodUs / limit.rate);
-        let nowUs = 1_700_000_000_000_000;
+        let nowUs = 0;
         let roomUs = 0;
         for (const { cost: drawn, after, waits } of requests) {
           if (after === 'room') nowUs += roomUs;
           else if (after === 'just before') nowUs += Math.max(0, roomUs - 1);
           else nowUs += Math.floor((tokenUs * after) / 8);
+          if (nowUs > LAST_US) break;
           const cost = drawn === 12 ? limit.burst : Math.max(1, Math.min(limit.burst, drawn));
           const expected = log.earliestUs(nowUs, cost);
-          const verdict = acquire(
-            buckets,
-            demandsOf([limit], cost, undefined),
-            NOBODY,
-            waits ? WHENEVER : AT_ONCE,
-            momentAt(nowUs),
-            noWake,
-          );
+          const verdict = world.acquire(nowUs, { cost, maxWaitUs: waits ? Number.MAX_SAFE_INTEGER : 0 });
           roomUs = verdict.waitUs;
           // Refused or reserved, the time it gives is that of the log.
           expect(BigInt(nowUs) + BigInt(verdict.waitUs)).toBe(expected);

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { classOf } from '../../../src/core/calls/options.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
-import { S } from '../support/desk.ts';
-import { Office, WAITING } from '../support/office.ts';
+import { S, WAITING, World } from '../../support/world.ts';
 
 /*
  * A reserve: what is kept of the burst for the more urgent. The less urgent never get at it, and the line does not stop who is urgent.
@@ -34,8 +33,8 @@ const requests = fc.array(
   { minLength: 1, maxLength: 100, size: 'max' },
 );
 
-const remainingAt = (office: Office, atUs: number) => {
-  const { state, demand } = office.views(atUs)[0]!;
+const remainingAt = (world: World, atUs: number) => {
+  const { state, demand } = world.views(atUs)[0]!;
   const { burst, periodUs } = demand.limit as RateLimit;
   return burst - (state as { debt: number }).debt / periodUs;
 };
@@ -45,14 +44,14 @@ describe('a reserve', () => {
     const seen = { granted: 0, kept: 0, urgent: 0 };
     fc.assert(
       fc.property(limit, requests, (options, requests) => {
-        const office = new Office(options);
-        const { kept, burst } = office.limits[0] as RateLimit;
+        const world = new World(options);
+        const { kept, burst } = world.limits[0] as RateLimit;
         let nowUs = 0;
         for (const { afterUs, cost, priority, waits } of requests) {
           nowUs += afterUs;
-          const before = remainingAt(office, nowUs);
+          const before = remainingAt(world, nowUs);
           const most = Math.min(cost, burst);
-          const verdict = office.ask(nowUs, {
+          const verdict = world.acquire(nowUs, {
             cost: most,
             priority,
             ...(waits && priority === HIGH && WAITING),
@@ -75,8 +74,8 @@ describe('a reserve', () => {
     let passed = 0;
     fc.assert(
       fc.property(limit, requests, fc.constantFrom(NORMAL, HIGH), (options, requests, above) => {
-        const office = new Office(options);
-        const { kept, burst } = office.limits[0] as RateLimit;
+        const world = new World(options);
+        const { kept, burst } = world.limits[0] as RateLimit;
         // What is kept from those below `above`, less what is kept from it.
         const theirs = kept![above + 1]! - kept![above];
         let nowUs = 0;
@@ -84,11 +83,11 @@ describe('a reserve', () => {
           nowUs += afterUs;
           const asked = Math.min(cost, burst - kept![LOW]);
           const below = Math.max(priority, above + 1) as 0 | 1 | 2;
-          office.ask(nowUs, { cost: asked, priority: below, ...(waits && WAITING) });
+          world.acquire(nowUs, { cost: asked, priority: below, ...(waits && WAITING) });
           if (theirs === 0) continue;
-          const verdict = office
+          const verdict = world
             .copy()
-            .ask(nowUs, { cost: theirs, priority: above as 0 | 1, returning: true });
+            .acquire(nowUs, { cost: theirs, priority: above as 0 | 1, returning: true });
           expect(verdict.granted).toBe(true);
           passed += 1;
         }
@@ -99,14 +98,14 @@ describe('a reserve', () => {
   });
 
   it('does not let the urgent stand in line: they pass work that was put aside', () => {
-    const office = new Office({ calls: perSecond(10, { burst: 10, by: 'shop', reserve: { high: 0.3 } }) });
+    const world = new World({ calls: perSecond(10, { burst: 10, by: 'shop', reserve: { high: 0.3 } }) });
     const keys = { shop: 'a' };
-    expect(office.allows(0, { keys, cost: 7 })).toBe(true);
-    const slots = [1, 2, 3].map(() => office.ask(0, { ...WAITING, keys }).waitUs);
+    expect(world.allows(0, { keys, cost: 7 })).toBe(true);
+    const slots = [1, 2, 3].map(() => world.acquire(0, { ...WAITING, keys }).waitUs);
     expect(slots).toEqual([100_000, 200_000, 300_000]);
-    expect(office.allows(250_000, { keys })).toBe(false);
-    expect(office.ask(250_000, { keys }).granted).toBe(false);
-    expect(office.allows(0, { keys, priority: HIGH, cost: 3 })).toBe(true);
+    expect(world.allows(250_000, { keys })).toBe(false);
+    expect(world.acquire(250_000, { keys }).granted).toBe(false);
+    expect(world.allows(0, { keys, priority: HIGH, cost: 3 })).toBe(true);
   });
 });
 

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
-import { S } from '../support/desk.ts';
+import { S, World } from '../../support/world.ts';
 import { excessOf, most, type Start } from '../support/ledger.ts';
-import { Office } from '../support/office.ts';
 
 /*
  * A ramp is a slower clock, and what it promises lies behind less debt than real time would need. So what is promised in a ramp
@@ -33,11 +32,11 @@ it('keeps the bound through pauses that follow each other while promises stand',
       fc.integer({ min: 1, max: 5 }),
       fc.array(round, { minLength: 2, maxLength: 4 }),
       (rate, burst, rounds) => {
-        const office = new Office({ shop: perSecond(rate, { burst, by: 'shop' }) });
+        const world = new World({ shop: perSecond(rate, { burst, by: 'shop' }) });
         let starts: Start[] = [];
         let nowUs = 0;
         const asks = (maxWaitUs: number): boolean => {
-          const { granted, waitUs } = office.ask(nowUs, { ...shop, maxWaitUs });
+          const { granted, waitUs } = world.acquire(nowUs, { ...shop, maxWaitUs });
           if (!granted) return false;
           starts.push({ atUs: nowUs + waitUs, cost: 1 });
           seen[waitUs > 0 ? 'promised' : 'taken'] += 1;
@@ -45,10 +44,10 @@ it('keeps the bound through pauses that follow each other while promises stand',
         };
         for (const { ofKey, pauseMs, endsEarly, ...then } of rounds) {
           const keys = ofKey ? shop.keys : undefined;
-          office.pause(nowUs, nowUs + pauseMs * MS, keys);
+          world.pause(nowUs, nowUs + pauseMs * MS, keys);
           nowUs += Math.ceil((pauseMs * MS * (endsEarly ?? 10)) / 10);
           // What starts more than a second after a governor's pause was ended early is recalled.
-          if (endsEarly !== null && office.resume(nowUs, keys))
+          if (endsEarly !== null && world.resume(nowUs, keys))
             starts = starts.filter(({ atUs }) => atUs <= nowUs + S);
           const untilUs = nowUs + then.takeForMs * MS;
           const reserveUs = nowUs + then.reserveAfterMs * MS;
@@ -57,7 +56,7 @@ it('keeps the bound through pauses that follow each other while promises stand',
           for (let n = 0; n < then.reserves && asks(60 * S); n++);
           for (; nowUs < untilUs; nowUs += then.takeEveryMs * MS) while (asks(0));
         }
-        worst = most(worst, excessOf(starts, office.limits[0] as RateLimit).worst);
+        worst = most(worst, excessOf(starts, world.limits[0] as RateLimit).worst);
       },
     ),
     { numRuns },

@@ -1,7 +1,6 @@
 import type { Keys } from '../../../src/core/decide/demands.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
-import { S } from './desk.ts';
-import { Office, WAITING } from './office.ts';
+import { S, WAITING, World } from '../../support/world.ts';
 
 /** Callers of one key that behave as calls of `waitN` do, each with another call as soon as one has started. */
 export interface Party {
@@ -36,7 +35,7 @@ interface Caller {
 
 /** Lets callers ask, sleep until they are told to come back, and ask again; on a clock of its own. @returns what started, in order. */
 export function simulate(limits: LimitsOptions, parties: readonly Party[], lengthUs: number): Started[] {
-  const office = new Office(limits);
+  const world = new World(limits);
   const starts: Started[] = [];
   const agenda = new Agenda<Caller>();
   const nextCallUs = parties.map(({ fromUs = 0 }) => fromUs);
@@ -53,7 +52,7 @@ export function simulate(limits: LimitsOptions, parties: readonly Party[], lengt
     const { atUs, item } = due;
     const { keys, cost = 1, priority = 1, untilUs = FOR_EVER } = parties[item.party]!;
     if (atUs >= untilUs) continue;
-    const verdict = office.ask(Math.floor(atUs), {
+    const verdict = world.acquire(Math.floor(atUs), {
       ...WAITING,
       keys,
       cost,

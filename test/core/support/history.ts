@@ -2,18 +2,13 @@ import fc from 'fast-check';
 import { LINE_GRACE_US } from '../../../src/core/buckets/line.ts';
 import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
 import { type Bucket, fullAtUs } from '../../../src/core/buckets/rate/debt.ts';
-import { acquire, force } from '../../../src/core/decide/acquire.ts';
-import type { Buckets } from '../../../src/core/decide/buckets.ts';
-import { demandsOf, type RateDemand } from '../../../src/core/decide/demands.ts';
-import { cancel } from '../../../src/core/decide/give-back.ts';
+import type { Keys, RateDemand } from '../../../src/core/decide/demands.ts';
 import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import { MAX_CAPACITY_UNITS, MAX_DEBT_UNITS, type RateLimit } from '../../../src/core/limits/rate.ts';
-import { momentAt, NOBODY, noWake, rateLimits } from './desk.ts';
+import { rateLimits, World, ZERO_US } from '../../support/world.ts';
 
 /** Random histories of a governor: what is drawn, and what it means. Shared by the properties in this folder. */
 
-/** A day in 2023 as a Redis server tells it, so that times are as large as they are in life. */
-const EPOCH_US = 1_700_000_000_000_000;
 const FOR_EVER_US = Number.MAX_SAFE_INTEGER;
 
 /** How the clock moves before an operation. */
@@ -163,25 +158,25 @@ interface OpenGrant {
  * store's own, repeated, microseconds instead would measure the broken clock: the same span of real time has two sets of them.
  */
 export class History {
-  readonly buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
+  readonly world: World;
   readonly entries = new Map<string, Entry[]>();
-  nowUs = EPOCH_US;
+  nowUs = ZERO_US;
   grants = 0;
   refusals = 0;
   refunds = 0;
   keptCancels = 0;
-  #latestUs = EPOCH_US;
+  #latestUs = ZERO_US;
   #corrections = 0;
   #lastWaitUs = 0;
-  #version = 1;
-  #changedUs = 0;
   /** Grants that may still be cancelled, oldest first. */
   #open: OpenGrant[] = [];
 
   constructor(
     private limits: readonly RateLimit[],
     private readonly mayCorrect = false,
-  ) {}
+  ) {
+    this.world = new World(limits);
+  }
 
   play(operation: Operation): void {
     this.#moveClock(operation.move);
@@ -208,8 +203,7 @@ export class History {
   /** Puts other limits in force, as from now. Grants of before keep their starts or are recalled, and are not cancelled. */
   change(limits: readonly RateLimit[]): void {
     this.limits = limits;
-    this.#version += 1;
-    this.#changedUs = this.nowUs;
+    this.world.configure(this.#atUs, limits);
     this.#open = [];
     for (const entry of [...this.entries.values()].flat()) {
       entry.promised ||= entry.atUs > this.nowUs;
@@ -218,22 +212,23 @@ export class History {
   }
 
   #acquire(operation: Operation & { kind: 'acquire' }): void {
-    const demands = this.#demands(operation.shop, operation.user, operation.costs);
+    const request = this.#request(operation.shop, operation.user, operation.costs);
     const before = new Map([...this.buckets].map(([name, bucket]) => [name, { ...bucket }]));
-    const verdict = acquire(this.buckets, demands, NOBODY, this.#terms(operation), this.#at, noWake);
+    const verdict = this.world.acquire(this.#atUs, { ...request, ...this.#terms(operation) });
     this.#lastWaitUs = verdict.waitUs;
     this.#checkStates();
-    if (verdict.granted) this.#book(verdict, demands);
+    if (verdict.granted) this.#book(verdict);
     else {
       this.refusals += 1;
       for (const [name, bucket] of this.buckets)
-        assertNothingCharged(name, before.get(name), bucket, this.#changedUs);
+        assertNothingCharged(name, before.get(name), bucket, this.world.at(this.#atUs).changedUs);
     }
   }
 
-  #book(verdict: Verdict & { granted: true }, demands: readonly RateDemand[]): void {
+  #book(verdict: Verdict & { granted: true }): void {
     this.grants += 1;
-    const entries = demands.map(({ limit, bucket, cost }) => {
+    const entries = verdict.receipt.demands.map(({ demand }) => {
+      const { limit, bucket, cost } = demand as RateDemand;
       const { atUs } = this.buckets.get(bucket)!;
       const entry: Entry = {
         limit,
@@ -257,7 +252,7 @@ export class History {
     const index = newest ? this.#open.length - 1 : pick % this.#open.length;
     const { receipt, entries } = this.#open.splice(index, 1)[0]!;
     const granted = receipt.demands.map(({ demand }) => this.buckets.get(demand.bucket)?.granted);
-    const whole = cancel(this.buckets, receipt, this.#at);
+    const whole = this.world.cancel(this.#atUs, receipt);
     this.#checkStates();
     for (const [
       demand,
@@ -277,7 +272,7 @@ export class History {
 
   // What an operator forces is outside the guarantee and not booked; it may only make others wait.
   #force({ shop, user, cost }: Operation & { kind: 'force' }): void {
-    force(this.buckets, this.#demands(shop, user, [cost, cost, cost]), '', this.#at);
+    this.world.force(this.#atUs, this.#request(shop, user, [cost, cost, cost]));
     this.#checkStates();
   }
 
@@ -298,7 +293,7 @@ export class History {
     }
   }
 
-  #demands(shop: number, user: number, draws: readonly number[]): RateDemand[] {
+  #request(shop: number, user: number, draws: readonly number[]) {
     const cost: Record<string, number> = {};
     for (const [index, { name, burst }] of this.limits.entries()) {
       const draw = draws[index % draws.length]!;
@@ -309,7 +304,7 @@ export class History {
     const keys: Record<string, string | undefined> = {};
     if (this.limits.some(({ by }) => by === 'shop')) keys.shop = values[shop];
     if (this.limits.some(({ by }) => by === 'user')) keys.user = values[user];
-    return demandsOf(this.limits, cost, keys) as RateDemand[];
+    return { cost, keys: keys as Keys };
   }
 
   #terms({ maxWait, turns, returning, patient }: Operation & { kind: 'acquire' }): Terms {
@@ -324,8 +319,13 @@ export class History {
     };
   }
 
-  get #at() {
-    return momentAt(this.nowUs, 0, this.#version, this.#changedUs);
+  get #atUs(): number {
+    return this.nowUs - ZERO_US;
+  }
+
+  /** All limits of these histories are rates. */
+  get buckets(): Map<string, Bucket> {
+    return this.world.buckets as unknown as Map<string, Bucket>;
   }
 
   #tokenUs(): number {

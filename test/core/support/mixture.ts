@@ -4,8 +4,7 @@ import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.t
 import type { Charge, Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
 import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
-import { S, ZERO_US } from './desk.ts';
-import { Office, type Request, slotsOf } from './office.ts';
+import { type Request, S, slotsOf, World, ZERO_US } from '../../support/world.ts';
 
 /** Random histories of requests that meet limits of all kinds at once, and an account of what their rates let through. */
 
@@ -92,7 +91,7 @@ interface OpenGrant {
 }
 
 export class Mixture {
-  readonly office: Office;
+  readonly world: World;
   readonly entries: MixtureEntry[] = [];
   /** From when to when it was paused, and whom: undefined is all. */
   readonly pauses: Pause[] = [];
@@ -116,13 +115,13 @@ export class Mixture {
   constructor(
     private readonly versions: readonly Limits[],
     private readonly onRefusal: (
-      before: Office,
-      after: Office,
+      before: World,
+      after: World,
       atUs: number,
       request: Request,
     ) => void = () => {},
   ) {
-    this.office = new Office(versions[0]!);
+    this.world = new World(versions[0]!);
   }
 
   play(operation: MixtureOperation): void {
@@ -135,9 +134,9 @@ export class Mixture {
     else if (kind === 'atMost') this.#atMost(operation);
     else if (kind === 'pause') this.#pause(operation);
     else if (kind === 'resume') this.#resume(operation);
-    else if (kind === 'forget') this.office.forget(this.nowUs);
+    else if (kind === 'forget') this.world.forget(this.nowUs);
     else if (kind === 'change') {
-      this.office.change(this.versions[pick % this.versions.length]!, this.nowUs);
+      this.world.configure(this.nowUs, this.versions[pick % this.versions.length]!);
       this.#recall();
     } else this.#giveBack(kind, pick, operation.cost);
   }
@@ -152,12 +151,12 @@ export class Mixture {
     this.#open = this.#open.filter((other) => other !== grant);
     if (kind === 'cancel') this.#cancel(grant);
     else if (kind === 'settle') this.#settle(grant, actual);
-    for (const slot of slotsOf(grant.receipt)) this.office.release(this.nowUs, slot);
+    for (const slot of slotsOf(grant.receipt)) this.world.release(this.nowUs, slot);
   }
 
   #request({ cost, key, waits, turns, returning, priority, pick }: MixtureOperation): Request {
     const costs: Record<string, number> = {};
-    for (const limit of this.office.limits) {
+    for (const limit of this.world.limits) {
       const most = limit.kind === 'rate' ? (limit.oversize ? 3 * limit.burst : limit.burst) : limit.max;
       costs[limit.name] = cost === 8 ? most : Math.min(cost, most);
     }
@@ -175,19 +174,19 @@ export class Mixture {
   }
 
   get isKeyed(): boolean {
-    return this.office.limits.some(
+    return this.world.limits.some(
       (limit) => limit.by !== null || (limit.kind === 'rate' && limit.fair !== null),
     );
   }
 
   #acquire(operation: MixtureOperation): void {
     const request = this.#request(operation);
-    const before = this.office.copy();
-    const verdict = this.office.ask(this.nowUs, request);
+    const before = this.world.copy();
+    const verdict = this.world.acquire(this.nowUs, request);
     if (!verdict.granted) {
       this.#roomUs = verdict.waitUs;
       this.seen.refusals += 1;
-      this.onRefusal(before, this.office, this.nowUs, request);
+      this.onRefusal(before, this.world, this.nowUs, request);
       return;
     }
     this.seen.grants += 1;
@@ -201,7 +200,7 @@ export class Mixture {
     const entries = demands.flatMap(({ demand }: Charge): MixtureEntry[] => {
       if (demand.kind !== 'rate') return [];
       const { limit, bucket, cost } = demand;
-      const ownUs = (this.office.stored(demand) as { atUs: number }).atUs;
+      const ownUs = (this.world.stored(demand) as { atUs: number }).atUs;
       const atUs = Math.max(startUs, ownUs) - ZERO_US;
       return [{ limit, bucket, atUs, decidedUs: this.nowUs, version, key, asked: cost, cost, overrun: 0 }];
     });
@@ -214,23 +213,23 @@ export class Mixture {
     if (!verdict.granted) return;
     for (const { demand } of verdict.receipt.demands) {
       if (demand.kind !== 'concurrency') continue;
-      const { leases } = this.office.stored(demand) as LeaseState;
+      const { leases } = this.world.stored(demand) as LeaseState;
       const held = leases.reduce((sum, { cost }) => sum + cost, 0);
       if (held > demand.limit.max) throw new Error(`${held} slots of ${demand.limit.max} are held`);
     }
   }
 
   #atMost({ key, cost, priority }: MixtureOperation): void {
-    if (this.office.limits.some(({ kind }) => kind === 'concurrency')) return;
+    if (this.world.limits.some(({ kind }) => kind === 'concurrency')) return;
     const request = { ...(this.isKeyed && { keys: { shop: `shop${key}` } }), priority };
-    const taken = this.office.atMost(this.nowUs, cost * 2, request);
+    const taken = this.world.atMost(this.nowUs, cost * 2, request);
     if (taken === 0) return;
     this.seen.taken += taken;
-    for (const { demand, state } of this.office.views(this.nowUs, request)) {
+    for (const { demand, state } of this.world.views(this.nowUs, request)) {
       if (demand.kind !== 'rate') continue;
       const atUs = Math.max(this.nowUs, state.atUs - ZERO_US);
       const { limit, bucket } = demand;
-      const { version } = this.office;
+      const { version } = this.world;
       const decidedUs = this.nowUs;
       this.entries.push({
         limit,
@@ -247,13 +246,13 @@ export class Mixture {
   }
 
   #cancel({ receipt, entries }: OpenGrant): void {
-    this.office.cancel(this.nowUs, receipt);
+    this.world.cancel(this.nowUs, receipt);
     for (const entry of entries) entry.cost = 0; // it will not start, whether its tokens come back or not
     this.seen.cancelled += 1;
   }
 
   #settle({ receipt, entries }: OpenGrant, actual: number): void {
-    this.office.settle(this.nowUs, receipt, actual - 1);
+    this.world.settle(this.nowUs, receipt, actual - 1);
     this.seen.settled += 1;
     for (const entry of entries) {
       entry.overrun = Math.max(0, actual - 1 - entry.asked);
@@ -265,7 +264,7 @@ export class Mixture {
   #pause({ key, pick }: MixtureOperation): void {
     const forUs = [100_000, S, 2 * S, 3 * S, 5 * S, 90 * S][pick % 7] ?? 10 * S;
     const shop = pick % 3 === 0 || !this.isKeyed ? undefined : `shop${key}`;
-    this.office.pause(this.nowUs, this.nowUs + forUs, shop === undefined ? undefined : { shop });
+    this.world.pause(this.nowUs, this.nowUs + forUs, shop === undefined ? undefined : { shop });
     this.pauses.push({
       fromUs: this.nowUs,
       untilUs: this.nowUs + forUs,
@@ -276,7 +275,7 @@ export class Mixture {
 
   #resume({ key, pick }: MixtureOperation): void {
     const shop = pick % 3 === 0 || !this.isKeyed ? undefined : `shop${key}`;
-    const recalls = this.office.resume(this.nowUs, shop === undefined ? undefined : { shop });
+    const recalls = this.world.resume(this.nowUs, shop === undefined ? undefined : { shop });
     for (const pause of this.pauses) {
       if (pause.key === shop) pause.untilUs = Math.min(pause.untilUs, Math.max(pause.fromUs, this.nowUs));
     }

@@ -4,8 +4,7 @@ import type { WindowState } from '../../../src/core/buckets/window/window.ts';
 import type { Receipt } from '../../../src/core/decide/verdict.ts';
 import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
 import type { WindowLimit, WindowLimitOptions } from '../../../src/core/limits/window.ts';
-import { ZERO_US } from './desk.ts';
-import { Office } from './office.ts';
+import { World, ZERO_US } from '../../support/world.ts';
 
 /** Random histories of a window limit, alone or beside a rate whose reservations start in the future. */
 
@@ -116,26 +115,26 @@ export class WindowHistory {
   #latestUs = 0;
   #lastWaitUs = 0;
   #open: { receipt: Receipt; entry: Entry }[] = [];
-  readonly #office: Office;
+  readonly #world: World;
 
   constructor(private readonly versions: readonly Limits[]) {
-    this.#office = new Office(versions[0]!);
+    this.#world = new World(versions[0]!);
   }
 
   play(operation: WindowOperation): void {
     this.#moveClock(operation.move);
     if (operation.kind === 'acquire') this.#acquire(operation.cost, operation.waits);
     else if (operation.kind === 'change') this.#change(operation.to);
-    else if (operation.kind === 'forget') this.#office.forget(this.#nowUs);
+    else if (operation.kind === 'forget') this.#world.forget(this.#nowUs);
     else this.#giveBack(operation.kind, operation.pick, operation.share);
   }
 
   #acquire(draw: number, waits: boolean): void {
     const { limit } = this;
-    const most = Math.min(...this.#office.limits.map((one) => (one.kind === 'rate' ? one.burst : limit.max)));
+    const most = Math.min(...this.#world.limits.map((one) => (one.kind === 'rate' ? one.burst : limit.max)));
     const cost = draw === 12 ? most : Math.max(1, Math.min(draw, most));
     const request = { cost, maxWaitUs: waits ? Number.MAX_SAFE_INTEGER : 0 };
-    const verdict = this.#office.ask(this.#nowUs, request);
+    const verdict = this.#world.acquire(this.#nowUs, request);
     this.#lastWaitUs = verdict.waitUs;
     if (!verdict.granted) {
       this.seen.refusals += 1;
@@ -144,9 +143,9 @@ export class WindowHistory {
     }
     this.seen.grants += 1;
     if (verdict.waitUs > 0) this.seen.ahead += 1;
-    const state = this.#office.stored({ kind: 'window', bucket: 'window' }) as WindowState;
+    const state = this.#world.stored({ kind: 'window', bucket: 'window' }) as WindowState;
     const atUs = Math.max(verdict.receipt.startUs, state.atUs) - ZERO_US;
-    const { version } = this.#office;
+    const { version } = this.#world;
     const entry: Entry = { atUs, limit, version, startUs: state.start, cost, promised: false };
     this.entries.push(entry);
     this.#open.push({ receipt: verdict.receipt, entry });
@@ -155,8 +154,8 @@ export class WindowHistory {
   /** A refusal tells the first microsecond at which the request passes. */
   #checkWait(waitUs: number, cost: number): void {
     const atUs = this.#nowUs + waitUs;
-    if (this.#office.copy().allows(atUs - 1, { cost })) throw new Error('granted sooner than a refusal told');
-    if (!this.#office.copy().allows(atUs, { cost }))
+    if (this.#world.copy().allows(atUs - 1, { cost })) throw new Error('granted sooner than a refusal told');
+    if (!this.#world.copy().allows(atUs, { cost }))
       throw new Error('refused when a refusal told it would pass');
   }
 
@@ -165,18 +164,18 @@ export class WindowHistory {
     const { receipt, entry } = this.#open.splice(pick % this.#open.length, 1)[0]!;
     if (kind === 'cancel') {
       if (receipt.startUs <= ZERO_US + this.#nowUs || !receipt.ahead) return;
-      this.#office.cancel(this.#nowUs, receipt);
+      this.#world.cancel(this.#nowUs, receipt);
       entry.cost = 0; // it will not start, whether its tokens come back or not
     } else {
       const actual = Math.floor((entry.cost * share) / 10); // up to half more than the estimate
-      this.#office.settle(this.#nowUs, receipt, actual);
+      this.#world.settle(this.#nowUs, receipt, actual);
       entry.cost = Math.min(entry.cost, actual);
     }
     this.seen.givenBack += 1;
   }
 
   #change(to: number): void {
-    this.#office.change(this.versions[to % this.versions.length]!, this.#nowUs);
+    this.#world.configure(this.#nowUs, this.versions[to % this.versions.length]!);
     this.seen.changes += 1;
     const nowUs = this.#nowUs;
     for (const entry of this.entries) {
@@ -188,7 +187,7 @@ export class WindowHistory {
   }
 
   get limit(): WindowLimit {
-    return this.#office.limits.find((limit) => limit.kind === 'window')!;
+    return this.#world.limits.find((limit) => limit.kind === 'window')!;
   }
 
   #moveClock({ by, amount }: Move): void {

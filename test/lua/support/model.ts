@@ -8,7 +8,7 @@ import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.t
 import { changesInWords, fillingUs } from '../../../src/core/limits/configuration.ts';
 import type { Limits } from '../../../src/core/limits/limit.ts';
 import type { Request } from '../../../src/core/ports/store.ts';
-import { momentAt, noWake } from '../../core/support/desk.ts';
+import { momentAt } from '../../support/world.ts';
 
 /** What src/core makes of a history: the oracle for the Lua scripts. */
 export class Model {
@@ -25,7 +25,7 @@ export class Model {
   }
 
   acquire(request: Request, terms: Terms, nowUs: number): Verdict {
-    return acquire(this.buckets, this.#demands(request), request, terms, this.#at(nowUs), noWake);
+    return acquire(this.buckets, this.#demands(request), request, terms, this.#at(nowUs), () => {});
   }
 
   force(request: Request, nowUs: number): Receipt | null {

@@ -1,5 +1,5 @@
 import type { RateLimitOptions } from '../../../src/core/limits/rate.ts';
-import { limitOf } from '../../core/support/desk.ts';
+import { limitOf } from '../../support/world.ts';
 
 /** Tokens granted at a moment. */
 export interface Start {

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ASK_AGAIN_US, WAITING_US, WOKEN_US } from '../../../../src/core/buckets/concurrency/leases.ts';
 import type { ConcurrencyLimitOptions } from '../../../../src/core/limits/concurrency.ts';
 import type { LimitsOptions } from '../../../../src/core/limits/limit.ts';
-import { S } from '../../support/desk.ts';
-import { Office, slotsOf } from '../../support/office.ts';
+import { S, slotsOf, World } from '../../../support/world.ts';
 
 const slots = (max: number, options: Partial<ConcurrencyLimitOptions> = {}): LimitsOptions => ({
   slots: { kind: 'concurrency', max, leaseMs: 10_000, ...options },
@@ -12,24 +11,24 @@ const slots = (max: number, options: Partial<ConcurrencyLimitOptions> = {}): Lim
 /** At what second, who, with how many slots: and does it get them, or when is it to ask again? */
 type Row = readonly [atS: number, holder: string, cost: number, expected: 'granted' | number];
 
-function plays(office: Office, rows: readonly Row[]): void {
+function plays(world: World, rows: readonly Row[]): void {
   const seen = rows.map(([atS, holder, cost]): Row => {
-    const verdict = office.ask(atS * S, { holder, cost: { slots: cost }, queue: true });
+    const verdict = world.acquire(atS * S, { holder, cost: { slots: cost }, queue: true });
     return [atS, holder, cost, verdict.granted ? 'granted' : verdict.waitUs / S];
   });
   expect(seen).toEqual(rows);
 }
 
 /** Takes slots. @returns what gives them back. */
-function take(office: Office, atS: number, holder: string, cost = 1) {
-  const verdict = office.ask(atS * S, { holder, cost: { slots: cost }, queue: true });
+function take(world: World, atS: number, holder: string, cost = 1) {
+  const verdict = world.acquire(atS * S, { holder, cost: { slots: cost }, queue: true });
   if (!verdict.granted) throw new Error('refused');
   return slotsOf(verdict.receipt)[0]!;
 }
 
 describe('slots', () => {
   it('are held by weight, and lapse when they are not renewed', () =>
-    plays(new Office(slots(3)), [
+    plays(new World(slots(3)), [
       [0, 'a', 2, 'granted'],
       [1, 'b', 1, 'granted'],
       [1, 'c', 1, 1],
@@ -40,106 +39,106 @@ describe('slots', () => {
     ]));
 
   it('are kept by renewing, and given back once', () => {
-    const office = new Office(slots(1));
-    const a = take(office, 0, 'a');
-    expect([office.renew(9 * S, a), office.allows(18 * S, { holder: 'b' })]).toEqual([true, false]);
-    expect([office.release(18 * S, a), office.release(18 * S, a), office.renew(18 * S, a)]).toEqual([
+    const world = new World(slots(1));
+    const a = take(world, 0, 'a');
+    expect([world.renew(9 * S, a), world.allows(18 * S, { holder: 'b' })]).toEqual([true, false]);
+    expect([world.release(18 * S, a), world.release(18 * S, a), world.renew(18 * S, a)]).toEqual([
       true,
       false,
       false,
     ]);
-    expect(office.allows(18 * S, { holder: 'b' })).toBe(true);
+    expect(world.allows(18 * S, { holder: 'b' })).toBe(true);
   });
 
   it('that have lapsed are neither renewed nor released', () => {
-    const office = new Office(slots(1));
-    const a = take(office, 0, 'a');
-    expect([office.copy().renew(10 * S, a), office.copy().release(10 * S, a)]).toEqual([false, false]);
-    expect([office.copy().renew(10 * S - 1, a), office.copy().release(10 * S - 1, a)]).toEqual([true, true]);
+    const world = new World(slots(1));
+    const a = take(world, 0, 'a');
+    expect([world.copy().renew(10 * S, a), world.copy().release(10 * S, a)]).toEqual([false, false]);
+    expect([world.copy().renew(10 * S - 1, a), world.copy().release(10 * S - 1, a)]).toEqual([true, true]);
   });
 
   it('are given to their own holder again, and its earlier grant has lost them', () => {
-    const office = new Office(slots(1));
-    const before = take(office, 0, 'a');
-    const after = take(office, 1, 'a');
+    const world = new World(slots(1));
+    const before = take(world, 0, 'a');
+    const after = take(world, 1, 'a');
     expect(after.fence).toBeGreaterThan(before.fence);
-    expect([office.renew(2 * S, before), office.release(2 * S, before)]).toEqual([false, false]);
-    expect(office.allows(2 * S, { holder: 'b' })).toBe(false);
-    expect(office.release(2 * S, after)).toBe(true);
+    expect([world.renew(2 * S, before), world.release(2 * S, before)]).toEqual([false, false]);
+    expect(world.allows(2 * S, { holder: 'b' })).toBe(false);
+    expect(world.release(2 * S, after)).toBe(true);
   });
 
   it('have fences that grow after the state was forgotten', () => {
-    const office = new Office(slots(1));
-    const fences = [take(office, 0, 'a').fence, take(office, 0, 'a').fence];
-    office.forget(3_600 * S);
-    expect(office.names).toEqual([]);
-    fences.push(take(office, 3_600 * S, 'a').fence);
+    const world = new World(slots(1));
+    const fences = [take(world, 0, 'a').fence, take(world, 0, 'a').fence];
+    world.forget(3_600 * S);
+    expect([...world.buckets.keys()]).toEqual([]);
+    fences.push(take(world, 3_600 * S, 'a').fence);
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
   });
 
   it('of a limit that was lowered are taken from nobody; there is no more until there is room', () => {
-    const office = new Office(slots(4));
-    const held = ['a', 'b', 'c', 'd'].map((holder) => take(office, 0, holder));
-    office.change(slots(2), 0);
-    expect(held.map((slot) => office.renew(1 * S, slot))).toEqual([true, true, true, true]);
+    const world = new World(slots(4));
+    const held = ['a', 'b', 'c', 'd'].map((holder) => take(world, 0, holder));
+    world.configure(0, slots(2));
+    expect(held.map((slot) => world.renew(1 * S, slot))).toEqual([true, true, true, true]);
     for (const slot of held.slice(0, 2)) {
-      expect(office.allows(1 * S, { holder: 'e' })).toBe(false);
-      office.release(1 * S, slot);
+      expect(world.allows(1 * S, { holder: 'e' })).toBe(false);
+      world.release(1 * S, slot);
     }
-    expect(office.allows(1 * S, { holder: 'e' })).toBe(false);
-    office.release(1 * S, held[2]!);
-    expect(office.allows(1 * S, { holder: 'e' })).toBe(true);
+    expect(world.allows(1 * S, { holder: 'e' })).toBe(false);
+    world.release(1 * S, held[2]!);
+    expect(world.allows(1 * S, { holder: 'e' })).toBe(true);
   });
 });
 
 describe('the queue for slots', () => {
   it('is passed by nobody, however little they ask for', () => {
-    const office = new Office(slots(3));
-    const a = take(office, 0, 'a', 2);
-    plays(office, [
+    const world = new World(slots(3));
+    const a = take(world, 0, 'a', 2);
+    plays(world, [
       [0, 'heavy', 3, 1],
       [0, 'light', 1, 1],
     ]);
-    office.release(0, a);
-    expect(office.woken).toEqual(['heavy']);
-    plays(office, [
+    world.release(0, a);
+    expect(world.woken).toEqual(['heavy']);
+    plays(world, [
       [0, 'light', 1, 1],
       [0, 'heavy', 3, 'granted'],
     ]);
   });
 
   it('wakes all who fit, each once', () => {
-    const office = new Office(slots(2));
-    const held = [take(office, 0, 'a'), take(office, 0, 'b')];
-    plays(office, [
+    const world = new World(slots(2));
+    const held = [take(world, 0, 'a'), take(world, 0, 'b')];
+    plays(world, [
       [0, 'c', 1, 1],
       [0, 'd', 1, 1],
       [0, 'e', 1, 1],
     ]);
-    office.release(0, held[0]!);
-    expect(office.woken).toEqual(['c']);
-    office.release(0, held[1]!);
-    expect(office.woken).toEqual(['c', 'd']);
-    plays(office, [
+    world.release(0, held[0]!);
+    expect(world.woken).toEqual(['c']);
+    world.release(0, held[1]!);
+    expect(world.woken).toEqual(['c', 'd']);
+    plays(world, [
       [0, 'd', 1, 'granted'],
       [0, 'c', 1, 'granted'],
       [0, 'e', 1, 1],
     ]);
-    expect(office.woken).toEqual(['c', 'd']);
+    expect(world.woken).toEqual(['c', 'd']);
   });
 
   it('holds up nobody with a place whose owner is gone', () => {
-    const office = new Office(slots(2));
-    const a = take(office, 0, 'a', 2);
-    plays(office, [
+    const world = new World(slots(2));
+    const a = take(world, 0, 'a', 2);
+    plays(world, [
       [0, 'gone', 1, ASK_AGAIN_US / S],
       [1, 'heavy', 2, ASK_AGAIN_US / S],
     ]);
-    const before = office.copy();
-    office.release(1 * S, a);
-    expect(office.woken).toEqual(['gone']);
+    const before = world.copy();
+    world.release(1 * S, a);
+    expect(world.woken).toEqual(['gone']);
     const lateS = 1 + WOKEN_US / S;
-    plays(office, [
+    plays(world, [
       [lateS - 1 / S, 'heavy', 2, ASK_AGAIN_US / S],
       [lateS, 'heavy', 2, 'granted'],
     ]);
@@ -153,45 +152,45 @@ describe('the queue for slots', () => {
   });
 
   it('is left, and those behind are woken', () => {
-    const office = new Office(slots(2));
-    take(office, 0, 'a');
-    plays(office, [
+    const world = new World(slots(2));
+    take(world, 0, 'a');
+    plays(world, [
       [0, 'heavy', 2, 1],
       [0, 'light', 1, 1],
     ]);
-    office.leave(0, { holder: 'heavy' });
-    expect(office.woken).toEqual(['light']);
-    plays(office, [[0, 'light', 1, 'granted']]);
+    world.leave(0, { holder: 'heavy' });
+    expect(world.woken).toEqual(['light']);
+    plays(world, [[0, 'light', 1, 'granted']]);
   });
 
   it('is left by whom another limit holds up', () => {
-    const office = new Office({ ...slots(1), calls: { rate: 1, periodMs: 60_000, burst: 1 } });
-    const slot = take(office, 0, 'a');
-    expect(office.ask(60 * S, { holder: 'x', queue: true, cost: { slots: 0 } }).granted).toBe(true);
+    const world = new World({ ...slots(1), calls: { rate: 1, periodMs: 60_000, burst: 1 } });
+    const slot = take(world, 0, 'a');
+    expect(world.acquire(60 * S, { holder: 'x', queue: true, cost: { slots: 0 } }).granted).toBe(true);
     const b = { holder: 'b', queue: true };
-    expect(office.ask(5 * S, { ...b, cost: { calls: 0 } }).granted).toBe(false);
-    expect(office.ask(5 * S, { holder: 'c', queue: true, cost: { calls: 0 } }).granted).toBe(false);
+    expect(world.acquire(5 * S, { ...b, cost: { calls: 0 } }).granted).toBe(false);
+    expect(world.acquire(5 * S, { holder: 'c', queue: true, cost: { calls: 0 } }).granted).toBe(false);
     // Asks for both now: it waits for the rate, and would hold up whoever waits for a slot alone.
-    expect(office.ask(5 * S, b)).toMatchObject({ granted: false, reason: 'rate' });
-    office.release(5 * S, slot);
-    expect(office.woken).toEqual(['c']);
+    expect(world.acquire(5 * S, b)).toMatchObject({ granted: false, reason: 'rate' });
+    world.release(5 * S, slot);
+    expect(world.woken).toEqual(['c']);
   });
 
   it('wakes a holder that asked for more than it has once that fits', () => {
-    const office = new Office(slots(2));
-    take(office, 0, 'a');
-    const b = take(office, 0, 'b');
-    plays(office, [[0, 'a', 2, 1]]);
-    office.release(0, b);
-    expect(office.woken).toEqual(['a']);
-    plays(office, [[0, 'a', 2, 'granted']]);
+    const world = new World(slots(2));
+    take(world, 0, 'a');
+    const b = take(world, 0, 'b');
+    plays(world, [[0, 'a', 2, 1]]);
+    world.release(0, b);
+    expect(world.woken).toEqual(['a']);
+    plays(world, [[0, 'a', 2, 'granted']]);
   });
 
   it('is not stopped by one that asks for more than an adaptive limit has come to', () => {
-    const office = new Office(slots(4, { adaptive: { min: 1, max: 8 } }));
+    const world = new World(slots(4, { adaptive: { min: 1, max: 8 } }));
     // Nothing is held, so nothing can raise the limit: who is refused now waits for ever, and all behind it.
     let atS = 0;
-    for (; atS < 60 && !office.allows(atS * S, { holder: 'heavy', cost: { slots: 6 }, queue: true }); atS++);
+    for (; atS < 60 && !world.allows(atS * S, { holder: 'heavy', cost: { slots: 6 }, queue: true }); atS++);
     expect(atS).toBeLessThan(60);
   });
 });

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { perDay, perHour, perMinute, perSecond } from '../../../../src/core/limits/rate.ts';
-import { Desk, limitOf, S, ZERO_US } from '../../support/desk.ts';
+import { limitOf, S, World, ZERO_US } from '../../../support/world.ts';
 import { governed, startsOf } from '../../support/governed.ts';
 import { excessOf, type Start } from '../../support/ledger.ts';
 
 /** Asks at each of the times, and tells when it was granted. */
-function poll(desk: Desk, fromUs: number, toUs: number, everyUs: number): Start[] {
+function poll(world: World, fromUs: number, toUs: number, everyUs: number): Start[] {
   const starts: Start[] = [];
-  for (let atUs = fromUs; atUs < toUs; atUs += everyUs) if (desk.allows(atUs)) starts.push({ atUs, cost: 1 });
+  for (let atUs = fromUs; atUs < toUs; atUs += everyUs)
+    if (world.allows(atUs)) starts.push({ atUs, cost: 1 });
   return starts;
 }
 
@@ -26,7 +27,7 @@ describe('in any second', () => {
   // https://github.com/OptimalBits/bull/issues/2777: of ten a second, eleven ran inside one second.
   it('no more than burst + rate start, at one instant no more than burst, and that much does', () => {
     for (const burst of [1, 2, 10]) {
-      const starts = poll(new Desk({ calls: perSecond(10, { burst }) }), 0, 20 * S, 1_000);
+      const starts = poll(new World({ calls: perSecond(10, { burst }) }), 0, 20 * S, 1_000);
       expect(most(starts, 1 * S)).toBe(burst + 10);
       expect(most(starts, 0.1 * S)).toBe(burst + 1);
       expect(excessOf(starts, limitOf(perSecond(10, { burst }))).worst).toBe(0n);
@@ -36,10 +37,10 @@ describe('in any second', () => {
   // https://github.com/jhurliman/node-rate-limiter/issues/25, https://github.com/go-redis/redis_rate/issues/24,
   // https://github.com/mjpieters/aiolimiter/issues/298: a whole window's worth as burst is twice the rate in one window.
   it('a burst of a whole window lets twice the window through, as its numbers say', () => {
-    const starts = poll(new Desk({ calls: { rate: 17, periodMs: 30_000, burst: 17 } }), 0, 300 * S, 10_000);
+    const starts = poll(new World({ calls: { rate: 17, periodMs: 30_000, burst: 17 } }), 0, 300 * S, 10_000);
     expect(most(starts, 30 * S)).toBe(34);
     // With the burst that is the default, one more than the rate at most.
-    const even = poll(new Desk({ calls: { rate: 17, periodMs: 30_000 } }), 0, 300 * S, 10_000);
+    const even = poll(new World({ calls: { rate: 17, periodMs: 30_000 } }), 0, 300 * S, 10_000);
     expect(most(even, 30 * S)).toBeLessThanOrEqual(18);
   });
 });
@@ -47,42 +48,42 @@ describe('in any second', () => {
 describe('a burst', () => {
   // https://github.com/boinkor-net/governor/issues/11: it was off by one.
   it.each([1, 2, 3, 10, 100, 4_096])('of %d lets exactly that many pass at one instant', (burst) => {
-    const desk = new Desk({ calls: perSecond(1, { burst }) });
-    for (let n = 0; n < burst; n++) expect(desk.allows(0)).toBe(true);
-    expect(desk.ask(0)).toMatchObject({ granted: false, waitUs: 1 * S });
-    const whole = new Desk({ calls: perSecond(1, { burst }) });
+    const world = new World({ calls: perSecond(1, { burst }) });
+    for (let n = 0; n < burst; n++) expect(world.allows(0)).toBe(true);
+    expect(world.acquire(0)).toMatchObject({ granted: false, waitUs: 1 * S });
+    const whole = new World({ calls: perSecond(1, { burst }) });
     expect(whole.allows(0, { cost: burst })).toBe(true);
     expect(whole.allows(0)).toBe(false);
   });
 
   // https://github.com/AlaskanTuna/Rokabot/issues/149: a bucket of a minute's worth gave 29 of 15 a minute after idling.
   it('is small by default: of 15 a minute, 16 start in the worst one', () => {
-    const desk = new Desk({ calls: perMinute(15) });
-    const starts = poll(desk, 3_600 * S, 4_200 * S, 100_000);
+    const world = new World({ calls: perMinute(15) });
+    const starts = poll(world, 3_600 * S, 4_200 * S, 100_000);
     expect(most(starts, 60 * S)).toBe(16);
   });
 
   // https://github.com/a-j-wood/pv/pull/62: credit grew without bound.
   it.each([1, 60, 86_400, 10 * 366 * 86_400])('is all there is after %d s of idleness', (idle) => {
-    const desk = new Desk({ calls: perSecond(1_000, { burst: 7 }) });
-    desk.allows(0);
-    for (let n = 0; n < 7; n++) expect(desk.allows(idle * S)).toBe(true);
-    expect(desk.allows(idle * S)).toBe(false);
+    const world = new World({ calls: perSecond(1_000, { burst: 7 }) });
+    world.allows(0);
+    for (let n = 0; n < 7; n++) expect(world.allows(idle * S)).toBe(true);
+    expect(world.allows(idle * S)).toBe(false);
   });
 
   // https://github.com/uber-go/ratelimit/issues/119: after idling, one branch was always true and the rate without limit.
   it('comes once after an idle time, and then the rate', () => {
-    const desk = new Desk({ calls: perSecond(10, { burst: 4 }) });
-    desk.allows(0);
-    const starts = poll(desk, 100 * S, 110 * S, 500);
+    const world = new World({ calls: perSecond(10, { burst: 4 }) });
+    world.allows(0);
+    const starts = poll(world, 100 * S, 110 * S, 500);
     expect(starts.filter(({ atUs }) => atUs < 100.1 * S).length).toBe(4);
     expect(starts.length).toBe(4 + 99);
   });
 
   // https://github.com/OptimalBits/bull/issues/1779: all started together, where each start was heavy.
   it('of 1 spaces starts evenly', () => {
-    const desk = new Desk({ calls: perSecond(4, { burst: 1 }) });
-    const starts = Array.from({ length: 40 }, () => desk.reserve(0).startUs);
+    const world = new World({ calls: perSecond(4, { burst: 1 }) });
+    const starts = Array.from({ length: 40 }, () => world.reserve(0).startUs);
     expect(starts).toEqual(Array.from({ length: 40 }, (_, n) => n * 0.25 * S));
   });
 });
@@ -91,18 +92,18 @@ describe('a cold start', () => {
   // https://github.com/all-of-us/workbench/pull/5249: a hundred calls before anything was limited.
   // https://github.com/mjpieters/aiolimiter/pull/74: wanted, and refused, for after a deploy.
   it('has nothing to give but the rate', () => {
-    const cold = new Desk({ calls: perMinute(4, { burst: 100 }) }, 0);
+    const cold = new World({ calls: perMinute(4, { burst: 100 }) }, 0);
     expect(poll(cold, 0, 60 * S + 1, 100_000).length).toBe(4);
-    const warm = new Desk({ calls: perMinute(4, { burst: 100 }) });
+    const warm = new World({ calls: perMinute(4, { burst: 100 }) });
     expect(poll(warm, 0, 60 * S + 1, 100_000).length).toBe(104);
   });
 
   it('is over when its buckets have had time to fill, also for keys that are used for the first time', () => {
-    const desk = new Desk({ shop: perSecond(10, { burst: 20, by: 'shop' }) }, 0);
-    expect(desk.ask(0, { keys: { shop: 'a' } })).toMatchObject({ granted: false, waitUs: 0.1 * S });
-    expect(desk.peek(1 * S, { keys: { shop: 'b' } })).toMatchObject([{ remaining: 10 }]);
-    expect(desk.peek(2 * S, { keys: { shop: 'c' } })).toMatchObject([{ remaining: 20 }]);
-    expect(desk.peek(900 * S, { keys: { shop: 'd' } })).toMatchObject([{ remaining: 20 }]);
+    const world = new World({ shop: perSecond(10, { burst: 20, by: 'shop' }) }, 0);
+    expect(world.acquire(0, { keys: { shop: 'a' } })).toMatchObject({ granted: false, waitUs: 0.1 * S });
+    expect(world.peek(1 * S, { keys: { shop: 'b' } })).toMatchObject([{ remaining: 10 }]);
+    expect(world.peek(2 * S, { keys: { shop: 'c' } })).toMatchObject([{ remaining: 20 }]);
+    expect(world.peek(900 * S, { keys: { shop: 'd' } })).toMatchObject([{ remaining: 20 }]);
   });
 });
 
@@ -128,14 +129,14 @@ describe('under a backlog', () => {
     ['0.001 in a day', perDay(0.001), 86_400_000],
     ['7 in an hour', perHour(7), 3_600 / 7],
   ])('of %s, each starts at its time, to the microsecond, for years', (_, options, everySeconds) => {
-    const desk = new Desk({ calls: { ...options, burst: 2 } });
-    desk.ask(0, { cost: 2 });
+    const world = new World({ calls: { ...options, burst: 2 } });
+    world.acquire(0, { cost: 2 });
     // A thousand of them, or ten years' worth; each is asked for at its time and a microsecond before.
     const count = Math.min(1_000, Math.floor((10 * 366 * 86_400) / everySeconds));
     for (let n = 1; n <= count; n++) {
       const dueUs = Math.ceil(Math.round(n * everySeconds * S * 1_000) / 1_000);
-      expect(desk.allows(dueUs - 1)).toBe(false);
-      expect(desk.allows(dueUs)).toBe(true);
+      expect(world.allows(dueUs - 1)).toBe(false);
+      expect(world.allows(dueUs)).toBe(true);
     }
   });
 });
@@ -153,9 +154,9 @@ it.each([
   ['the year 2100', '2099-12-31T23:59:30Z'],
 ])('decides alike over %s', (_, date) => {
   const answers = (originUs: number) => {
-    const desk = new Desk({ calls: perMinute(1), daily: perDay(3, { burst: 3 }) });
+    const world = new World({ calls: perMinute(1), daily: perDay(3, { burst: 3 }) });
     return [0, 1, 29, 30, 31, 59, 60, 61, 119, 120, 121, 180, 86_400, 172_800].map((second) => {
-      const { granted, waitUs } = desk.ask(originUs + second * S);
+      const { granted, waitUs } = world.acquire(originUs + second * S);
       return [second, granted, waitUs];
     });
   };

@@ -21,7 +21,7 @@ import {
   perSecond,
   type RateLimit,
 } from '../../../../src/core/limits/rate.ts';
-import { limitOf, momentAt, S } from '../../support/desk.ts';
+import { limitOf, momentAt, S } from '../../../support/world.ts';
 import { limits } from '../../support/history.ts';
 
 // Ten a second, four at once: a token is 100,000 units, one unit drains per microsecond.

@@ -1,24 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { Bucket } from '../../../../src/core/buckets/rate/debt.ts';
-import { acquire } from '../../../../src/core/decide/acquire.ts';
-import type { Buckets } from '../../../../src/core/decide/buckets.ts';
-import { demandsOf } from '../../../../src/core/decide/demands.ts';
 import type { LimitOptions, LimitsOptions } from '../../../../src/core/limits/limit.ts';
 import { perMinute, perSecond } from '../../../../src/core/limits/rate.ts';
-import { AT_ONCE } from '../../../store/support/terms.ts';
-import { limitOf, momentAt, NOBODY, noWake, S, ZERO_US } from '../../support/desk.ts';
-import { Office, WAITING } from '../../support/office.ts';
+import { S, WAITING, World } from '../../../support/world.ts';
 
-/** A limit whose numbers may be changed while its bucket lives, as a store with a newer configuration has it. */
+/** One request after the other under one limit, which may be another each time. */
 function changeable() {
-  const buckets = new Map<string, Bucket>() as Map<string, Bucket> & Buckets;
-  let version = 0;
-  let inForce = '';
+  let world: World | undefined;
+  let inForce: LimitOptions;
   return (options: LimitOptions, atUs: number, cost = 1) => {
-    if (inForce !== JSON.stringify(options)) version += 1;
-    inForce = JSON.stringify(options);
-    const demands = demandsOf([limitOf(options)], cost, undefined);
-    return acquire(buckets, demands, NOBODY, AT_ONCE, momentAt(ZERO_US + atUs, 0, version), noWake);
+    world ??= new World({ calls: options });
+    if (JSON.stringify(options) !== JSON.stringify(inForce)) world.configure(atUs, { calls: options });
+    inForce = options;
+    return world.acquire(atUs, { cost });
   };
 }
 
@@ -65,11 +58,11 @@ describe('what was promised more than a second ahead of a change', () => {
   const at = (rate: number) => ({ calls: perSecond(rate, { burst: 1 }) });
 
   // Ten seconds of 10/s are promised. Of that a second stands, and the token that was there: eleven are owed.
-  function changed(rate: number): Office {
-    const office = new Office(at(10));
-    for (let n = 0; n < 101; n++) office.ask(0, WAITING);
-    office.change(at(rate), 0);
-    return office;
+  function changed(rate: number): World {
+    const world = new World(at(10));
+    for (let n = 0; n < 101; n++) world.acquire(0, WAITING);
+    world.configure(0, at(rate));
+    return world;
   }
 
   it.each([
@@ -77,60 +70,60 @@ describe('what was promised more than a second ahead of a change', () => {
     [100, 0.11],
     [5, 2.2],
   ])('is taken back as of the change (to %i/s), however late and often somebody looks', (rate, waitS) => {
-    const office = changed(rate);
+    const world = changed(rate);
     for (const part of [0, 0.25, 0.5, 0.9, 1]) {
       const atUs = Math.round(waitS * part * S);
-      expect(office.views(atUs)[0]!.waitUs).toBe(waitS * S - atUs);
-      expect(office.copy().ask(atUs).granted).toBe(part === 1);
+      expect(world.views(atUs)[0]!.waitUs).toBe(waitS * S - atUs);
+      expect(world.copy().acquire(atUs).granted).toBe(part === 1);
     }
   });
 
   it('drains at the rate of each limit for as long as that was in force', () => {
-    const office = new Office(at(10));
-    for (let n = 0; n < 100; n++) office.force(0);
-    office.change(at(1), 5 * S);
+    const world = new World(at(10));
+    for (let n = 0; n < 100; n++) world.force(0);
+    world.configure(5 * S, at(1));
     // A hundred were owed, and fifty of them had drained by then.
-    expect(office.views(15 * S)[0]!.waitUs).toBe(40 * S);
-    expect(office.copy().ask(55 * S - 1).granted).toBe(false);
-    expect(office.copy().ask(55 * S).granted).toBe(true);
+    expect(world.views(15 * S)[0]!.waitUs).toBe(40 * S);
+    expect(world.copy().acquire(55 * S - 1).granted).toBe(false);
+    expect(world.copy().acquire(55 * S).granted).toBe(true);
   });
 
   it.each([
-    ['a change', (office: Office, limits: LimitsOptions) => office.change(limits, 3.5 * S)],
+    ['a change', (world: World, limits: LimitsOptions) => world.configure(3.5 * S, limits)],
     [
       'a pause that is ended at once',
-      (office: Office) => {
-        office.pause(3.5 * S - 1, 60 * S);
-        office.resume(3.5 * S);
+      (world: World) => {
+        world.pause(3.5 * S - 1, 60 * S);
+        world.resume(3.5 * S);
       },
     ],
   ])('leaves a cost above the burst owed that has started before %s', (_, happens) => {
     const limits = { calls: perSecond(100, { burst: 100, oversize: 'debt' as const }) };
-    const office = new Office(limits);
+    const world = new World(limits);
     const starts = [100, 100, 5_000, 5_000, 5_000].map(
-      (cost) => office.ask(0, { ...WAITING, cost }).waitUs / S,
+      (cost) => world.acquire(0, { ...WAITING, cost }).waitUs / S,
     );
     expect(starts).toEqual([0, 1, 2, 52, 102]);
-    happens(office, limits);
+    happens(world, limits);
     // Of the 5,000 at 2 s, 4,850 are owed. Not less: those at 52 s and 102 s start no more, and yet may be owed still.
-    expect(office.views(3.5 * S)[0]!.waitUs).toBeGreaterThanOrEqual(48.5 * S);
-    expect(office.ask(51 * S, { cost: 100 }).granted).toBe(false);
+    expect(world.views(3.5 * S)[0]!.waitUs).toBeGreaterThanOrEqual(48.5 * S);
+    expect(world.acquire(51 * S, { cost: 100 }).granted).toBe(false);
   });
 
   it('leaves what was settled on top owed', () => {
-    const office = new Office(at(100));
+    const world = new World(at(100));
     const receipts = [];
     // A steady queue: something is always promised more than a second ahead.
     for (let us = 0; us < 20 * S; us += 0.01 * S) {
-      const verdict = office.ask(us, us === 0 ? WAITING : { ...WAITING, cost: 1 });
+      const verdict = world.acquire(us, us === 0 ? WAITING : { ...WAITING, cost: 1 });
       if (verdict.granted) receipts.push(verdict.receipt);
-      if (us === 0) for (let n = 0; n < 300; n++) office.ask(us, WAITING);
+      if (us === 0) for (let n = 0; n < 300; n++) world.acquire(us, WAITING);
     }
-    office.settle(20 * S, receipts[0]!, 5_001);
-    const before = office.views(20 * S)[0]!.waitUs;
+    world.settle(20 * S, receipts[0]!, 5_001);
+    const before = world.views(20 * S)[0]!.waitUs;
     expect(before).toBeGreaterThan(50 * S);
-    office.change({ ...at(100), other: perSecond(5) }, 20 * S);
-    expect(office.views(20 * S)[0]!.waitUs).toBeGreaterThan(50 * S);
-    expect(office.views(20 * S)[0]!.waitUs).toBeLessThan(before);
+    world.configure(20 * S, { ...at(100), other: perSecond(5) });
+    expect(world.views(20 * S)[0]!.waitUs).toBeGreaterThan(50 * S);
+    expect(world.views(20 * S)[0]!.waitUs).toBeLessThan(before);
   });
 });

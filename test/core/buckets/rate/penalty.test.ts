@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Bucket } from '../../../../src/core/buckets/rate/debt.ts';
 import { perSecond, type RateLimit } from '../../../../src/core/limits/rate.ts';
-import { S, ZERO_US } from '../../support/desk.ts';
+import { S, World, ZERO_US } from '../../../support/world.ts';
 import { excess } from '../../support/ledger.ts';
-import { Office } from '../../support/office.ts';
 
 const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
 const limits = {
@@ -12,52 +11,52 @@ const limits = {
 };
 
 /** Asks every so often from one time to another. @returns how many pass. */
-function asks(office: Office, fromUs: number, toUs: number, everyUs: number, cost = 1): number {
+function asks(world: World, fromUs: number, toUs: number, everyUs: number, cost = 1): number {
   let passed = 0;
-  for (let atUs = fromUs; atUs < toUs; atUs += everyUs) if (office.allows(atUs, { cost })) passed += 1;
+  for (let atUs = fromUs; atUs < toUs; atUs += everyUs) if (world.allows(atUs, { cost })) passed += 1;
   return passed;
 }
 
 describe('a penalty', () => {
   it('begins when a bucket was over its limit for long, and ends by itself', () => {
-    const office = new Office(limits);
+    const world = new World(limits);
     // Twice the rate: over it from the moment on at which the burst is used up, after a second.
-    expect(asks(office, 0, 5.9 * S, S / 20)).toBe(10 + 58);
-    asks(office, 5.9 * S, 7 * S, S / 20);
-    expect(asks(office, 7 * S, 15 * S, S / 20)).toBe(2 * 8);
+    expect(asks(world, 0, 5.9 * S, S / 20)).toBe(10 + 58);
+    asks(world, 5.9 * S, 7 * S, S / 20);
+    expect(asks(world, 7 * S, 15 * S, S / 20)).toBe(2 * 8);
     // Whoever stays within the limit again after it is left alone.
-    expect(asks(office, 20 * S, 40 * S, S / 10)).toBe(20 * 10);
+    expect(asks(world, 20 * S, 40 * S, S / 10)).toBe(20 * 10);
   });
 
   it('begins anew if the bucket is still over its limit', () => {
-    const office = new Office(limits);
-    asks(office, 0, 60 * S, S / 20);
-    expect(asks(office, 60 * S, 120 * S, S / 20)).toBeLessThan(10 * 60 * 0.65);
+    const world = new World(limits);
+    asks(world, 0, 60 * S, S / 20);
+    expect(asks(world, 60 * S, 120 * S, S / 20)).toBeLessThan(10 * 60 * 0.65);
   });
 
   it('is not for a bucket that is refused now and then', () => {
-    const office = new Office(limits);
+    const world = new World(limits);
     let passed = 0;
     // Half of the rate, evenly, and once in 4 s a request for all of the burst, which does not pass.
     for (let tick = 0; tick < 300; tick++) {
-      if (office.allows(tick * 200_000)) passed += 1;
-      if (tick % 20 === 19) expect(office.allows(tick * 200_000, { cost: 10 })).toBe(false);
+      if (world.allows(tick * 200_000)) passed += 1;
+      if (tick % 20 === 19) expect(world.allows(tick * 200_000, { cost: 10 })).toBe(false);
     }
     expect(passed).toBe(300);
-    expect(office.views(60 * S)[0]!.state).toMatchObject({ penaltyUs: 0 });
+    expect(world.views(60 * S)[0]!.state).toMatchObject({ penaltyUs: 0 });
   });
 
   it('owes what it owed when it begins after a cancel', () => {
     const penalty = { afterMs: 1_000, share: 0.5, forMs: 2_000 };
-    const office = new Office({ calls: perSecond(1, { burst: 4, penalty }) });
-    expect(office.allows(0, { cost: 4 })).toBe(true);
-    expect(office.allows(0)).toBe(false);
-    const verdict = office.ask(0, { cost: 4, maxWaitUs: 10 * S });
-    expect(verdict.granted && office.cancel(0, verdict.receipt)).toBe(true);
+    const world = new World({ calls: perSecond(1, { burst: 4, penalty }) });
+    expect(world.allows(0, { cost: 4 })).toBe(true);
+    expect(world.allows(0)).toBe(false);
+    const verdict = world.acquire(0, { cost: 4, maxWaitUs: 10 * S });
+    expect(verdict.granted && world.cancel(0, verdict.receipt)).toBe(true);
     // One token has come by now, and half a one will have in another second.
-    expect(office.allows(1 * S, { cost: 2 })).toBe(false);
-    expect(office.copy().allows(2 * S, { cost: 2 })).toBe(false);
-    expect(office.allows(5 * S, { cost: 2 })).toBe(true);
+    expect(world.allows(1 * S, { cost: 2 })).toBe(false);
+    expect(world.copy().allows(2 * S, { cost: 2 })).toBe(false);
+    expect(world.allows(5 * S, { cost: 2 })).toBe(true);
   });
 
   it('leaves a bucket its share to the unit while it lasts', () => {
@@ -69,16 +68,16 @@ describe('a penalty', () => {
     });
     fc.assert(
       fc.property(gaps, fc.integer({ min: 1, max: 10 }), (gaps, burst) => {
-        const office = new Office({
+        const world = new World({
           calls: perSecond(10, { burst, penalty: { afterMs: 1_000, share: 0.3, forMs: 3_000 } }),
         });
-        const { rate, periodUs } = office.limits[0] as RateLimit;
+        const { rate, periodUs } = world.limits[0] as RateLimit;
         const starts: { atUs: number; cost: number; until: number }[] = [];
         let nowUs = 0;
         for (const gap of gaps) {
           nowUs += gap;
-          const granted = office.allows(nowUs);
-          const { penaltyUs } = office.views(nowUs)[0]!.state as { penaltyUs: number };
+          const granted = world.allows(nowUs);
+          const { penaltyUs } = world.views(nowUs)[0]!.state as { penaltyUs: number };
           const until = Math.max(0, penaltyUs - ZERO_US);
           if (granted) starts.push({ atUs: nowUs, cost: 1, until: until > nowUs ? until : 0 });
         }
@@ -101,13 +100,13 @@ describe('the end of a penalty', () => {
   const limits = {
     calls: perSecond(100, { burst: 10, penalty: { afterMs: 1_000, share: 0.5, forMs: 60_000 } }),
   };
-  const stored = (office: Office) => office.stored({ kind: 'rate', bucket: 'calls' }) as Bucket;
+  const stored = (world: World) => world.stored({ kind: 'rate', bucket: 'calls' }) as Bucket;
 
   /** Over its limit until it is punished; when that ends. */
-  function punished(office: Office): number {
+  function punished(world: World): number {
     for (let us = 0; us < 4 * S; us += 1_000) {
-      while (office.allows(us));
-      if (stored(office).penaltyUs > 0) return stored(office).penaltyUs - ZERO_US;
+      while (world.allows(us));
+      if (stored(world).penaltyUs > 0) return stored(world).penaltyUs - ZERO_US;
     }
     throw new Error('it is not punished');
   }
@@ -115,37 +114,39 @@ describe('the end of a penalty', () => {
   it.each([false, true])(
     'gives nobody the time that was promised in it (limits changed: %s)',
     (isChanged) => {
-      const office = new Office(limits);
-      const us = punished(office) - 2_000;
+      const world = new World(limits);
+      const us = punished(world) - 2_000;
       let lastUs = 0;
       const reserves = () => {
-        const { granted, waitUs } = office.ask(us, { cost: 10, maxWaitUs: 995_000 });
+        const { granted, waitUs } = world.acquire(us, { cost: 10, maxWaitUs: 995_000 });
         if (granted) lastUs = us + waitUs;
         return granted;
       };
       while (reserves());
       expect(lastUs).toBeGreaterThan(us + 500_000);
-      if (isChanged) office.change(limits, us + 1_000);
-      expect(office.atMost(lastUs, 1_000)).toBe(0);
+      if (isChanged) world.configure(us + 1_000, limits);
+      expect(world.atMost(lastUs, 1_000)).toBe(0);
     },
   );
 
   it('is minded by who only asks: the rate is the whole from then on', () => {
-    const office = new Office(limits);
-    const endUs = punished(office);
-    for (let n = 0; n < 20; n++) office.force(endUs - S, { cost: 10 });
+    const world = new World(limits);
+    const endUs = punished(world);
+    for (let n = 0; n < 20; n++) world.force(endUs - S, { cost: 10 });
     // Owed were 210 and what else there was; half a second's worth has drained at half the rate.
-    const { waitUs } = office.copy().ask(endUs, { cost: 1 });
-    expect(office.copy().ask(endUs + S, { cost: 1 }).waitUs).toBe(waitUs - S);
-    expect(office.copy().allows(endUs + waitUs, { cost: 1 })).toBe(true);
-    expect(office.copy().allows(endUs + waitUs - 1, { cost: 1 })).toBe(false);
+    const { waitUs } = world.copy().acquire(endUs, { cost: 1 });
+    expect(world.copy().acquire(endUs + S, { cost: 1 }).waitUs).toBe(waitUs - S);
+    expect(world.copy().allows(endUs + waitUs, { cost: 1 })).toBe(true);
+    expect(world.copy().allows(endUs + waitUs - 1, { cost: 1 })).toBe(false);
   });
 
   it('costs no time for what was promised in it and given back', () => {
-    const office = new Office(limits);
-    const us = punished(office) - S;
-    const grants = Array.from({ length: 300 }, () => office.ask(us, { maxWaitUs: Number.MAX_SAFE_INTEGER }));
-    for (const verdict of grants.reverse()) if (verdict.granted) office.cancel(us, verdict.receipt);
-    expect(office.views(us + 2 * S)[0]!.waitUs).toBe(0);
+    const world = new World(limits);
+    const us = punished(world) - S;
+    const grants = Array.from({ length: 300 }, () =>
+      world.acquire(us, { maxWaitUs: Number.MAX_SAFE_INTEGER }),
+    );
+    for (const verdict of grants.reverse()) if (verdict.granted) world.cancel(us, verdict.receipt);
+    expect(world.views(us + 2 * S)[0]!.waitUs).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { perSecond } from '../../../../src/core/limits/rate.ts';
+import { rateLimits, S } from '../../../support/world.ts';
 import { costsOf, type Party, type Started, simulate } from '../../support/crowd.ts';
-import { rateLimits, S } from '../../support/desk.ts';
 import { excessOf } from '../../support/ledger.ts';
 
 /*

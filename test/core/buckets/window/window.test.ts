@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WindowLimitOptions } from '../../../../src/core/limits/window.ts';
-import { ZERO_US } from '../../support/desk.ts';
-import { Office } from '../../support/office.ts';
+import { World, ZERO_US } from '../../../support/world.ts';
 
 const MS = 1_000;
 
@@ -9,9 +8,9 @@ const MS = 1_000;
 type Row = readonly [atMs: number, cost: number, expected: 'granted' | number];
 
 function plays(options: Omit<WindowLimitOptions, 'kind'>, rows: readonly Row[]): void {
-  const office = new Office({ daily: { kind: 'window', ...options } });
+  const world = new World({ daily: { kind: 'window', ...options } });
   const seen = rows.map(([atMs, cost]): Row => {
-    const verdict = office.ask(atMs * MS, { cost });
+    const verdict = world.acquire(atMs * MS, { cost });
     return [atMs, cost, verdict.granted ? 'granted' : verdict.waitUs / MS];
   });
   expect(seen).toEqual(rows);
@@ -113,23 +112,23 @@ describe('any window', () => {
   );
 
   it.each(modes)('$mode $aligned is moved with a clock that is put right by more', (mode) => {
-    const office = new Office({ daily: { kind: 'window', max: 2, windowMs: 10_000, ...mode } });
-    expect(office.allows(3_600_000 * MS, { cost: 2 })).toBe(true);
-    const verdict = office.ask(0);
+    const world = new World({ daily: { kind: 'window', max: 2, windowMs: 10_000, ...mode } });
+    expect(world.allows(3_600_000 * MS, { cost: 2 })).toBe(true);
+    const verdict = world.acquire(0);
     expect(verdict.granted).toBe(false);
     expect(verdict.waitUs).toBeLessThanOrEqual(11_000 * MS);
-    expect(office.allows(verdict.waitUs)).toBe(true);
+    expect(world.allows(verdict.waitUs)).toBe(true);
   });
 
   it.each(modes)('$mode $aligned with a lower maximum waits until it holds less', (mode) => {
     const kind = 'window' as const;
-    const office = new Office({ daily: { kind, max: 10, windowMs: 10_000, ...mode } });
-    expect(office.allows(0, { cost: 8 })).toBe(true);
-    office.change({ daily: { kind, max: 3, windowMs: 10_000, ...mode } }, 0);
-    const { granted, waitUs } = office.ask(1_000 * MS);
+    const world = new World({ daily: { kind, max: 10, windowMs: 10_000, ...mode } });
+    expect(world.allows(0, { cost: 8 })).toBe(true);
+    world.configure(0, { daily: { kind, max: 3, windowMs: 10_000, ...mode } });
+    const { granted, waitUs } = world.acquire(1_000 * MS);
     expect(granted).toBe(false);
-    expect(office.copy().allows(1_000 * MS + waitUs - 1)).toBe(false);
-    expect(office.allows(1_000 * MS + waitUs)).toBe(true);
+    expect(world.copy().allows(1_000 * MS + waitUs - 1)).toBe(false);
+    expect(world.allows(1_000 * MS + waitUs)).toBe(true);
   });
 });
 
@@ -139,27 +138,27 @@ describe('windows that begin by the clock from now on', () => {
   });
 
   it.each([10_000, 5_000])('(%i ms) count what was used until a window by the clock ends', (windowMs) => {
-    const office = new Office(fixed(10_000, false));
-    expect(office.allows(14_000 * MS, { cost: 3 })).toBe(true); // the end of a window from first use
-    expect(office.allows(24_000 * MS, { cost: 3 })).toBe(true); // the next one, to 34,000
-    office.change(fixed(windowMs, true), 24_000 * MS);
+    const world = new World(fixed(10_000, false));
+    expect(world.allows(14_000 * MS, { cost: 3 })).toBe(true); // the end of a window from first use
+    expect(world.allows(24_000 * MS, { cost: 3 })).toBe(true); // the next one, to 34,000
+    world.configure(24_000 * MS, fixed(windowMs, true));
     // Sooner, and what starts from now until then would not count in the window by the clock in which it starts.
     const freeMs = windowMs === 10_000 ? 40_000 : 30_000;
-    expect(office.ask(24_500 * MS).waitUs).toBe((freeMs - 24_500) * MS);
-    expect(office.allows(freeMs * MS, { cost: 3 })).toBe(true);
-    expect(office.ask(freeMs * MS).waitUs).toBe(windowMs * MS);
+    expect(world.acquire(24_500 * MS).waitUs).toBe((freeMs - 24_500) * MS);
+    expect(world.allows(freeMs * MS, { cost: 3 })).toBe(true);
+    expect(world.acquire(freeMs * MS).waitUs).toBe(windowMs * MS);
   });
 });
 
 it('says what binds and why', () => {
-  const office = new Office({ daily: { kind: 'window', max: 1, windowMs: 1_000, by: 'shop' } });
+  const world = new World({ daily: { kind: 'window', max: 1, windowMs: 1_000, by: 'shop' } });
   const keys = { shop: 'a' };
-  expect(office.allows(0, { keys })).toBe(true);
-  expect(office.ask(0, { keys })).toMatchObject({
+  expect(world.allows(0, { keys })).toBe(true);
+  expect(world.acquire(0, { keys })).toMatchObject({
     granted: false,
     reason: 'window',
     by: 'shop',
     limit: { name: 'daily' },
   });
-  expect(office.allows(0, { keys: { shop: 'b' } })).toBe(true);
+  expect(world.allows(0, { keys: { shop: 'b' } })).toBe(true);
 });

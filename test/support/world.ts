@@ -1,0 +1,297 @@
+import type { AdaptiveReport } from '../../src/core/buckets/adaptive.ts';
+import { MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../src/core/buckets/moment.ts';
+import { RAMP_US } from '../../src/core/buckets/ramp.ts';
+import { MAX_COLD_AHEAD_US } from '../../src/core/buckets/rate/debt.ts';
+import * as decide from '../../src/core/decide/acquire.ts';
+import { type Buckets, type State, stateName } from '../../src/core/decide/buckets.ts';
+import {
+  type Cost,
+  type Demand,
+  demandsOf,
+  type Keys,
+  keyedDemandsOf,
+} from '../../src/core/decide/demands.ts';
+import * as giveBack from '../../src/core/decide/give-back.ts';
+import * as pauses from '../../src/core/decide/pause.ts';
+import type { Receipt, Terms, Verdict } from '../../src/core/decide/verdict.ts';
+import { viewsOf } from '../../src/core/decide/views.ts';
+import { fillingUs } from '../../src/core/limits/configuration.ts';
+import {
+  type LimitOptions,
+  type Limits,
+  type LimitsOptions,
+  parseLimits,
+} from '../../src/core/limits/limit.ts';
+import type { RateLimit } from '../../src/core/limits/rate.ts';
+
+/** A second, in microseconds. Times in these tests are microseconds from the world's own zero unless their name says else. */
+export const S = 1_000_000;
+
+/** A day in 2023 as a Redis server tells it: times are as large as they are in life, and none is 0, which stands for "none". */
+export const ZERO_US = 1_700_000_000_000_000;
+
+export interface Request extends Partial<Terms> {
+  readonly cost?: Cost;
+  readonly keys?: Keys;
+  readonly holder?: string;
+  readonly instance?: string;
+}
+
+const NOW_OR_NOT: Terms = {
+  maxWaitUs: 0,
+  maxTurnUs: 0,
+  turns: 'keyed',
+  returning: false,
+  patienceUs: S,
+  priority: 1,
+  queue: false,
+};
+
+/** What a call of `waitN` asks with. */
+export const WAITING: Request = {
+  maxWaitUs: Number.MAX_SAFE_INTEGER,
+  maxTurnUs: Number.MAX_SAFE_INTEGER,
+  queue: true,
+};
+
+/**
+ * One governor in the pure core: its buckets, limits and pauses, on a clock given with each call. There is no store and no waiting.
+ * All tests of decisions go through it; it is also what the Lua scripts are compared with.
+ */
+export class World {
+  readonly woken: string[] = [];
+  readonly buckets: States;
+  limits: Limits;
+  version = 1;
+  #changedUs = 0;
+  #closedUs = 0;
+  #closedAtUs = 0;
+  #coldAtUs: number;
+
+  /** @param coldAtUs - When the buckets without state were empty; by default they are full. */
+  constructor(limits: LimitsOptions | Limits, coldAtUs?: number, buckets = new States()) {
+    this.limits = parsed(limits);
+    this.#coldAtUs = coldAtUs === undefined ? 0 : ZERO_US + coldAtUs;
+    this.buckets = buckets;
+  }
+
+  /** By default: now or not at all, no turn in the line, no place in a queue for slots. */
+  acquire(atUs: number, request: Request = {}): Verdict {
+    const { cost = 1, keys, holder = '', instance, ...terms } = request;
+    const asker = { holder, ...(instance !== undefined && { instance }) };
+    const all = { ...NOW_OR_NOT, ...terms };
+    return decide.acquire(this.buckets, this.demands(cost, keys), asker, all, this.at(atUs), this.#wakeUp);
+  }
+
+  /** Whether it is granted at once. */
+  allows(atUs: number, request?: Request): boolean {
+    return this.acquire(atUs, request).granted;
+  }
+
+  /** Reserves, however long the wait. @throws if it is refused. */
+  reserve(atUs: number, request: Request = {}): { startUs: number; receipt: Receipt } {
+    const verdict = this.acquire(atUs, { maxWaitUs: Number.MAX_SAFE_INTEGER, ...request });
+    if (!verdict.granted) throw new Error(`refused by ${verdict.limit.name}: ${verdict.reason}`);
+    return { startUs: verdict.receipt.startUs - ZERO_US, receipt: verdict.receipt };
+  }
+
+  /** Takes a turn in the line. @returns when it is. @throws if there was none. */
+  takeTurn(atUs: number, request: Request = {}): number {
+    const verdict = this.acquire(atUs, { maxTurnUs: Number.MAX_SAFE_INTEGER, ...request });
+    if (verdict.granted || !verdict.hasTurn) throw new Error('got no turn');
+    return atUs + verdict.waitUs;
+  }
+
+  atMost(atUs: number, most: number, { cost = 1, keys, priority = 1 }: Request = {}): number {
+    return decide.atMost(this.buckets, this.demands(cost, keys), most, priority, this.at(atUs));
+  }
+
+  /** @returns null if the buckets cannot owe so much. */
+  force(atUs: number, { cost = 1, keys, holder = '' }: Request = {}): Receipt | null {
+    return decide.force(this.buckets, this.demands(cost, keys), holder, this.at(atUs));
+  }
+
+  peek(atUs: number, { cost = 1, keys, priority = 1 }: Request = {}): decide.Sight[] {
+    return decide.peek(this.buckets, this.demands(cost, keys), priority, this.at(atUs));
+  }
+
+  cancel(atUs: number, receipt: Receipt): boolean {
+    return giveBack.cancel(this.buckets, receipt, this.at(atUs));
+  }
+
+  settle(atUs: number, receipt: Receipt, actual: Cost): void {
+    const settled = giveBack.settledUnder(this.limits, receipt, actual);
+    giveBack.settle(this.buckets, settled.receipt, settled.actual, this.at(atUs));
+  }
+
+  release(atUs: number, slot: giveBack.HeldSlot): boolean {
+    const held = giveBack.slotUnder(this.limits, slot);
+    return held !== undefined && giveBack.release(this.buckets, held, this.at(atUs), this.#wakeUp);
+  }
+
+  /** Without its limit there is nothing to exceed: a slot is as good as held. */
+  renew(atUs: number, slot: giveBack.HeldSlot): boolean {
+    const held = giveBack.slotUnder(this.limits, slot);
+    return held === undefined || giveBack.renew(this.buckets, held, this.at(atUs));
+  }
+
+  leave(atUs: number, { cost = 1, keys, holder = '' }: Request): void {
+    giveBack.leave(this.buckets, this.demands(cost, keys), holder, this.at(atUs), this.#wakeUp);
+  }
+
+  report(atUs: number, calls: AdaptiveReport, { cost = 1, keys }: Request = {}): void {
+    giveBack.report(this.buckets, this.demands(cost, keys), calls, this.at(atUs), this.#wakeUp);
+  }
+
+  /** @param keys - Of these; without them, the whole governor. */
+  pause(atUs: number, untilUs: number, keys?: Keys): void {
+    const at = this.at(atUs);
+    if (keys !== undefined)
+      pauses.pauseUntil(this.buckets, keyedDemandsOf(this.limits, keys), ZERO_US + untilUs, at);
+    else if (ZERO_US + untilUs > this.#closedUs) {
+      this.#closedUs = ZERO_US + untilUs;
+      this.#closedAtUs = at.nowUs;
+    }
+  }
+
+  /** @returns whether there was a pause of the whole governor to end; then what is promised further ahead is recalled. */
+  resume(atUs: number, keys?: Keys): boolean {
+    const at = this.at(atUs);
+    if (keys !== undefined) pauses.resume(this.buckets, keyedDemandsOf(this.limits, keys), at);
+    if (keys !== undefined || this.#closedUs <= at.nowUs) return false;
+    this.#closedUs = at.nowUs;
+    this.#closedAtUs = at.nowUs;
+    this.#newVersion(at.nowUs);
+    return true;
+  }
+
+  /** Slower limits must not find buckets empty again that had filled since a cold start or a pause. */
+  configure(atUs: number, limits: LimitsOptions | Limits): void {
+    const { nowUs } = this.at(atUs);
+    const filledUs = nowUs - fillingUs(this.limits);
+    if (this.#coldAtUs <= filledUs) this.#coldAtUs = 0;
+    if (this.#closedUs + RAMP_US <= filledUs) this.#closedUs = 0;
+    this.limits = parsed(limits);
+    this.#newVersion(nowUs);
+  }
+
+  demands(cost: Cost = 1, keys?: Keys): Demand[] {
+    return demandsOf(this.limits, cost, keys);
+  }
+
+  /** Times that a wrong clock wrote are put right with the clock, as the scripts do it. */
+  at(atUs: number): Moment {
+    const nowUs = ZERO_US + atUs;
+    if (this.#coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.#coldAtUs = nowUs;
+    if (this.#changedUs - nowUs > MAX_CLOCK_STEP_US) this.#changedUs = nowUs;
+    const aheadUs = this.#closedAtUs - nowUs;
+    if (aheadUs > MAX_CLOCK_STEP_US) {
+      this.#closedUs = movedBy(this.#closedUs, aheadUs);
+      this.#closedAtUs = nowUs;
+    }
+    const { version } = this;
+    return {
+      nowUs,
+      coldAtUs: this.#coldAtUs,
+      closedUs: this.#closedUs,
+      version,
+      changedUs: this.#changedUs,
+    };
+  }
+
+  /** The buckets of a request, as they look to it. */
+  views(atUs: number, { cost = 1, keys, holder = '', priority = 1 }: Request = {}) {
+    return viewsOf(this.buckets, this.demands(cost, keys), { holder, priority }, this.at(atUs));
+  }
+
+  /** What is stored under a demand's name. */
+  stored(demand: Pick<Demand, 'kind' | 'bucket'>): State | undefined {
+    return this.buckets.get(stateName(demand));
+  }
+
+  /** When the line of a bucket ends; undefined if there is none. */
+  lineEnd(bucket: string): number | undefined {
+    const { lineUs = 0 } = (this.buckets.get(bucket) ?? {}) as { lineUs?: number };
+    return lineUs === 0 ? undefined : lineUs - ZERO_US;
+  }
+
+  /** Forgets the states that say nothing more than none, as a store does. @returns their names. */
+  forget(atUs: number): string[] {
+    return this.buckets.forget(ZERO_US + atUs);
+  }
+
+  /** One that goes its own way from here. */
+  copy(): World {
+    const copy = new World(this.limits, undefined, this.buckets.copy());
+    copy.version = this.version;
+    copy.#changedUs = this.#changedUs;
+    copy.#closedUs = this.#closedUs;
+    copy.#closedAtUs = this.#closedAtUs;
+    copy.#coldAtUs = this.#coldAtUs;
+    return copy;
+  }
+
+  #newVersion(nowUs: number): void {
+    this.version += 1;
+    this.#changedUs = nowUs;
+  }
+
+  readonly #wakeUp = (holder: string): void => {
+    this.woken.push(holder);
+  };
+}
+
+/** States by name, and from when each says nothing more than none. */
+export class States extends Map<string, State> implements Buckets {
+  readonly restsUs = new Map<string, number>();
+
+  override set(name: string, state: State, restUs = 0): this {
+    this.restsUs.set(name, restUs);
+    return super.set(name, state);
+  }
+
+  forget(nowUs: number): string[] {
+    const names = [...this.restsUs].filter(([, restUs]) => restUs < nowUs).map(([name]) => name);
+    for (const name of names) {
+      this.delete(name);
+      this.restsUs.delete(name);
+    }
+    return names;
+  }
+
+  // A state is replaced when it changes, but for the registry of keys.
+  copy(): States {
+    const copy = new States();
+    for (const [name, state] of this) {
+      const own = 'until' in state ? { until: new Map(state.until) } : state;
+      copy.set(name, own, this.restsUs.get(name));
+    }
+    return copy;
+  }
+}
+
+/** The slots of a grant, as their holder gives them back. */
+export const slotsOf = ({ holder, demands }: Receipt): giveBack.HeldSlot[] =>
+  demands.flatMap(({ demand, fence }) => (demand.kind === 'concurrency' ? [{ demand, holder, fence }] : []));
+
+const parsed = (limits: LimitsOptions | Limits): Limits =>
+  Array.isArray(limits) ? (limits as Limits) : parseLimits(limits as LimitsOptions);
+
+/** A rate limit by the name `calls`. */
+export const limitOf = (options: LimitOptions): RateLimit => rateLimits({ calls: options })[0]!;
+
+export function rateLimits(options: LimitsOptions): readonly RateLimit[] {
+  return parseLimits(options).map((limit) => {
+    if (limit.kind !== 'rate') throw new Error(`${limit.name} is no rate limit`);
+    return limit;
+  });
+}
+
+/** A moment at which nothing is known but the time. */
+export const momentAt = (nowUs: number, coldAtUs = 0, version = 1, changedUs = 0): Moment => ({
+  nowUs,
+  coldAtUs,
+  closedUs: 0,
+  version,
+  changedUs,
+});
