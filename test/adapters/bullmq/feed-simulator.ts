@@ -1,37 +1,29 @@
-import { EventEmitter } from 'node:events';
 import type { Job, Worker } from 'bullmq';
-import { Governing } from '../../../src/adapters/bullmq/governing.ts';
-import type { GoverningState } from '../../../src/adapters/bullmq/index.ts';
-import { type GovernOptions, parseGovernOptions } from '../../../src/adapters/bullmq/options.ts';
+import { type GoverningState, type GovernOptions, governed } from '../../../src/adapters/bullmq/index.ts';
 import type { Clock } from '../../../src/core/clock.ts';
-import type { Keys } from '../../../src/core/decide/demands.ts';
 import { Governor } from '../../../src/core/governor.ts';
 import { type LimitsOptions, parseLimits } from '../../../src/core/limits/limit.ts';
 import { MemoryStore } from '../../../src/store/memory/memory-store.ts';
+import { type FakeJob, FakeQueue, FakeWorker } from '../../support/bullmq-worker.ts';
 
 /**
  * A discrete-event simulator of a fleet of governed workers on one queue: minutes of a fleet's work in a second, and
- * without Redis. Governor, feed and gate are the real ones; simulated are time, the queue, and BullMQ's loop, with what
- * of it matters to a feed: it fetches one job after the other, a job that ends fetches the next one itself, and a
- * raised concurrency is not noticed until a job ends or `resume()` wakes the loop.
+ * without Redis. Governor, feed and gate are the real ones; simulated are time, the queue, and BullMQ's worker.
  */
 
-/** How long a script takes there and back. */
+/** How long the store takes to answer. */
 const ROUND_TRIP_MS = 0.4;
-/** How late BullMQ promotes a delayed job. */
-const PROMOTION_MS = 60;
 
 interface SimEvent {
   readonly atMs: number;
-  readonly order: number;
   callback: (() => void) | undefined;
 }
 
 /** Time that moves from one event to the next. */
 class SimClock implements Clock {
   #nowMs = 0;
-  #sequence = 0;
-  readonly #heap: SimEvent[] = [];
+  /** The next one last. Of those that are due at one time, the one that was set first comes first. */
+  readonly #events: SimEvent[] = [];
 
   monoMs(): number {
     return this.#nowMs;
@@ -42,12 +34,14 @@ class SimClock implements Clock {
   }
 
   timer(delayMs: number, callback: () => void): () => void {
-    const event: SimEvent = {
-      atMs: this.#nowMs + Math.max(0, delayMs),
-      order: this.#sequence++,
-      callback,
-    };
-    this.#push(event);
+    const event: SimEvent = { atMs: this.#nowMs + Math.max(0, delayMs), callback };
+    let [low, high] = [0, this.#events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#events[middle]!.atMs > event.atMs) low = middle + 1;
+      else high = middle;
+    }
+    this.#events.splice(low, 0, event);
     return () => {
       event.callback = undefined;
     };
@@ -61,280 +55,67 @@ class SimClock implements Clock {
   async run(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await settled();
-    while (this.#heap.length > 0 && this.#heap[0]!.atMs <= untilMs) {
-      const { atMs, callback } = this.#pop();
-      if (callback === undefined) continue;
-      this.#nowMs = atMs;
-      callback();
+    for (
+      let next = this.#events.at(-1);
+      next !== undefined && next.atMs <= untilMs;
+      next = this.#events.at(-1)
+    ) {
+      this.#events.pop();
+      if (next.callback === undefined) continue;
+      this.#nowMs = next.atMs;
+      next.callback();
       await settled();
     }
     this.#nowMs = untilMs;
   }
-
-  #push(event: SimEvent): void {
-    const heap = this.#heap;
-    let index = heap.push(event) - 1;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (!before(event, heap[parent]!)) break;
-      heap[index] = heap[parent]!;
-      index = parent;
-    }
-    heap[index] = event;
-  }
-
-  #pop(): SimEvent {
-    const heap = this.#heap;
-    const first = heap[0]!;
-    const last = heap.pop()!;
-    if (heap.length === 0) return first;
-    let index = 0;
-    for (;;) {
-      let child = 2 * index + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && before(heap[child + 1]!, heap[child]!)) child += 1;
-      if (!before(heap[child]!, last)) break;
-      heap[index] = heap[child]!;
-      index = child;
-    }
-    heap[index] = last;
-    return first;
-  }
 }
-
-const before = (a: SimEvent, b: SimEvent): boolean =>
-  a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 
 // Macrotasks: by then all promise chains of the code under test have come to rest, also those that wait for one itself.
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
-interface SimJobOptions {
-  serviceMs: number;
-  cost?: number;
-  key?: string;
+interface SimJobData {
+  readonly serviceMs: number;
+  readonly cost?: number;
+  readonly key?: string;
 }
 
-export interface SimStart {
+type SimJob = FakeJob<SimJobData>;
+
+interface SimStart {
   readonly job: SimJob;
   readonly atMs: number;
-  readonly addedMs: number;
 }
 
-class SimJob {
-  readonly id: string;
-  readonly stalledCounter = 0;
-  readonly attemptsMade = 0;
-  attemptsStarted = 0;
-
-  constructor(
-    private readonly queue: SimQueue,
-    number: number,
-    readonly addedMs: number,
-    readonly options: SimJobOptions,
-  ) {
-    this.id = String(number);
-  }
-
-  async moveToDelayed(atMs: number): Promise<void> {
-    await this.queue.clock.sleep(ROUND_TRIP_MS);
-    this.queue.clock.timer(atMs - this.queue.clock.wallMs() + PROMOTION_MS, () => this.queue.push(this));
-  }
-
-  async moveToWait(): Promise<void> {
-    await this.queue.clock.sleep(ROUND_TRIP_MS);
-    this.queue.unshift(this);
-  }
-}
-
-class SimQueue {
-  #returned: SimJob[] = [];
-  #jobs: SimJob[] = [];
-  #head = 0;
-  #number = 0;
-  #wakes: (() => void)[] = [];
-
-  /** @param endless - Makes the next job of a backlog without end, if there is one. */
-  constructor(
-    readonly clock: SimClock,
-    private readonly endless?: () => SimJobOptions,
-  ) {}
-
-  get waiting(): number {
-    return this.#returned.length + this.#jobs.length - this.#head;
-  }
-
-  add(options: SimJobOptions): void {
-    this.push(new SimJob(this, this.#number++, this.clock.monoMs(), options));
-  }
-
-  push(job: SimJob): void {
-    this.#jobs.push(job);
-    this.#wake();
-  }
-
-  unshift(job: SimJob): void {
-    this.#returned.push(job);
-    this.#wake();
-  }
-
-  pop(): SimJob | undefined {
-    if (this.waiting === 0 && this.endless !== undefined) this.add(this.endless());
-    const job = this.#returned.pop() ?? this.#jobs[this.#head];
-    if (job !== undefined && job === this.#jobs[this.#head]) this.#head += 1;
-    return job;
-  }
-
-  /** Resolves when there is a job. */
-  async marker(): Promise<void> {
-    if (this.waiting === 0) await new Promise<void>((resolve) => this.#wakes.push(resolve));
-    await this.clock.sleep(ROUND_TRIP_MS);
-  }
-
-  #wake(): void {
-    for (const wake of this.#wakes.splice(0)) wake();
-  }
-}
-
-/** What BullMQ's Worker does with its processor, its concurrency and its pauses. */
-class SimWorker extends EventEmitter {
-  readonly name = 'simulated';
-  readonly opts = {};
-  processFn: (job: SimJob) => Promise<unknown> = async () => undefined;
-  #concurrency = 1;
-  #paused = false;
-  #running = false;
-  #drained = false;
-  #blocked = false;
-  #pending = 0;
-  #settled: (SimJob | undefined)[] = [];
-  #wake: (() => void) | undefined;
-
-  constructor(private readonly queue: SimQueue) {
-    super();
-  }
-
-  get concurrency(): number {
-    return this.#concurrency;
-  }
-
-  set concurrency(value: number) {
-    this.#concurrency = value;
-  }
-
-  isPaused(): boolean {
-    return this.#paused;
-  }
-
-  isRunning(): boolean {
-    return this.#running;
-  }
-
-  async pause(): Promise<void> {
-    this.#paused = true;
-    this.emit('paused');
-  }
-
-  async resume(): Promise<void> {
-    if (this.#running && !this.#paused) return;
-    this.#paused = false;
-    if (this.#running) this.#track(Promise.resolve(undefined));
-    else void this.run();
-    this.emit('resumed');
-  }
-
-  async run(): Promise<void> {
-    if (this.#paused) return;
-    this.#running = true;
-    while (!this.#paused || this.#total > 0) {
-      while (!this.#paused && !this.#blocked && this.#total < this.#concurrency) {
-        const fetched = this.#next();
-        this.#track(fetched);
-        if (this.#blocked && this.#total > 1) break;
-        if ((await fetched) === undefined && this.#total > 1) break;
-      }
-      let job = await this.#firstSettled();
-      while (job === undefined && this.#settled.length > 0) job = this.#settled.shift();
-      if (job !== undefined) this.#track(this.#process(job));
-    }
-    this.#running = false;
-  }
-
-  get #total(): number {
-    return this.#pending + this.#settled.length;
-  }
-
-  #track(work: Promise<SimJob | undefined>): void {
-    this.#pending += 1;
-    void work.then((job) => {
-      this.#pending -= 1;
-      this.#settled.push(job);
-      this.#wake?.();
-    });
-  }
-
-  async #firstSettled(): Promise<SimJob | undefined> {
-    if (this.#pending === 0 && this.#settled.length === 0) return undefined;
-    while (this.#settled.length === 0) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    return this.#settled.shift();
-  }
-
-  async #next(): Promise<SimJob | undefined> {
-    if (this.#paused) return undefined;
-    if (this.#drained) {
-      this.#blocked = true;
-      await this.queue.marker();
-      this.#blocked = false;
-    }
-    return this.#fetch();
-  }
-
-  async #fetch(): Promise<SimJob | undefined> {
-    await this.queue.clock.sleep(ROUND_TRIP_MS);
-    const job = this.queue.pop();
-    if (job === undefined) {
-      if (!this.#drained) this.emit('drained');
-      this.#drained = true;
-      return undefined;
-    }
-    this.#drained = false;
-    job.attemptsStarted += 1;
-    return job;
-  }
-
-  async #process(job: SimJob): Promise<SimJob | undefined> {
-    // Whatever it ends with, WaitingError and DelayedError included, it asks for the next job.
-    await this.processFn(job).catch(() => undefined);
-    return this.#total <= this.#concurrency && !this.#paused ? this.#fetch() : undefined;
-  }
-}
+/** How long each of them waited for its start, the shortest first. */
+export const waitsMs = (starts: readonly SimStart[]): number[] =>
+  starts.map(({ job, atMs }) => atMs - job.timestamp).sort((a, b) => a - b);
 
 export interface FleetOptions {
   workers: number;
   /** Of each worker. */
   concurrency: number;
   limits: LimitsOptions;
-  maxHoldMs?: number;
+  /** How the jobs are governed besides. */
+  govern?: Omit<GovernOptions, 'governor'>;
   /** A backlog without end of such jobs. */
-  backlog?: () => SimJobOptions;
+  backlog?: () => SimJobData;
 }
 
 /** Some workers, their queue and their governor. */
 export class Fleet {
   readonly clock = new SimClock();
   readonly starts: SimStart[] = [];
-  readonly queue: SimQueue;
+  readonly queue: FakeQueue<SimJobData>;
   readonly governor: Governor;
-  /** The most jobs any worker had at a time, and the least and most concurrency it was set to. */
-  readonly seen = { inside: 0, leastConcurrency: Number.POSITIVE_INFINITY, mostConcurrency: 0, negative: 0 };
+  readonly failed: Error[] = [];
+  /** The most jobs any worker had at a time, and the least of any number of jobs that it told. */
+  readonly seen = { inside: 0, least: 0 };
   readonly #store: MemoryStore;
-  readonly #governings: Governing<Job>[] = [];
+  readonly #workers: FakeWorker<SimJobData>[] = [];
+  readonly #processors: { readonly governing: GoverningState }[] = [];
 
-  constructor({ workers, concurrency, limits, maxHoldMs, backlog }: FleetOptions) {
-    this.queue = new SimQueue(this.clock, backlog);
+  constructor({ workers, concurrency, limits, govern = {}, backlog }: FleetOptions) {
+    this.queue = new FakeQueue(this.clock, backlog);
     const code = parseLimits(limits);
     this.#store = new MemoryStore({ name: 'simulated', limits: code, coldStart: 'full' }, this.clock);
     this.governor = new Governor({
@@ -346,12 +127,16 @@ export class Fleet {
       instance: 'simulated',
       random: Math.random,
     });
-    const keyed = code.some(({ by }) => by !== null);
-    for (let number = 0; number < workers; number++) this.#addWorker(concurrency, maxHoldMs, keyed);
+    const options = {
+      cost: (job: Job) => job.data.cost ?? 1,
+      ...(code.some(({ by }) => by !== null) && { keys: (job: Job) => ({ shop: job.data.key }) }),
+      ...govern,
+    };
+    for (let number = 0; number < workers; number++) this.#addWorker(concurrency, options);
   }
 
   get states(): GoverningState[] {
-    return this.#governings.map(({ state }) => state);
+    return this.#processors.map(({ governing }) => governing);
   }
 
   /** Jobs that were fetched and not run. */
@@ -359,8 +144,23 @@ export class Fleet {
     return this.states.reduce((sum, { deferrals, returned }) => sum + deferrals + returned, 0);
   }
 
+  /** The least and the most that the concurrency of any worker was set to. */
+  get concurrencies(): { least: number; most: number } {
+    const seen = this.#workers.map((worker) => worker.seen);
+    return {
+      least: Math.min(...seen.map(({ least }) => least)),
+      most: Math.max(...seen.map(({ most }) => most)),
+    };
+  }
+
   run(ms: number): Promise<void> {
     return this.clock.run(ms);
+  }
+
+  /** What a call of the governor answers; time passes meanwhile. */
+  async call<T>(call: (governor: Governor) => Promise<T>): Promise<T> {
+    const [answer] = await Promise.all([call(this.governor), this.run(1)]);
+    return answer;
   }
 
   /** The limits from now on. */
@@ -374,7 +174,7 @@ export class Fleet {
     const refusedBefore = this.refusals;
     await this.run(ms);
     const starts = this.starts.slice(from);
-    const tokens = starts.reduce((sum, { job }) => sum + (job.options.cost ?? 1), 0);
+    const tokens = starts.reduce((sum, { job }) => sum + (job.data.cost ?? 1), 0);
     return {
       tokensPerSecond: tokens / (ms / 1_000),
       startsPerJob: (starts.length + this.refusals - refusedBefore) / starts.length,
@@ -382,58 +182,37 @@ export class Fleet {
     };
   }
 
-  #addWorker(concurrency: number, maxHoldMs: number | undefined, keyed: boolean): void {
-    const worker = new SimWorker(this.queue);
-    const options = {
-      governor: this.governor,
-      cost: (job: unknown) => (job as SimJob).options.cost ?? 1,
-      ...(keyed ? { keys: (job: unknown) => ({ shop: (job as SimJob).options.key }) as Keys } : {}),
-      ...(maxHoldMs === undefined ? {} : { maxHoldMs }),
-    } as GovernOptions<Job>;
-    const governing = new Governing<Job>(parseGovernOptions<Job>(options));
-    this.#governings.push(governing);
-    worker.concurrency = concurrency;
+  #addWorker(concurrency: number, options: Omit<GovernOptions, 'governor'>): void {
+    const processor = governed(
+      this.governor,
+      async (job) => {
+        this.starts.push({ job: job as unknown as SimJob, atMs: this.clock.monoMs() });
+        await this.clock.sleep(job.data.serviceMs);
+      },
+      options,
+    );
     let inside = 0;
-    worker.processFn = async (job) => {
+    const watched = async (job: SimJob, token?: string) => {
       inside += 1;
       this.seen.inside = Math.max(this.seen.inside, inside);
-      this.#check(governing);
+      this.#look(processor.governing);
       try {
-        return await governing.process(job as unknown as Job, 'token', undefined, async () => {
-          this.starts.push({ job, atMs: this.clock.monoMs(), addedMs: job.addedMs });
-          await this.clock.sleep(job.options.serviceMs);
-        });
+        return await processor(job as unknown as Job, token);
       } finally {
         inside -= 1;
-        this.#check(governing);
+        this.#look(processor.governing);
       }
     };
-    this.#watchConcurrency(worker);
-    governing.attach(worker as unknown as Worker);
-    void worker.run();
+    const worker = new FakeWorker(this.queue, watched, { concurrency });
+    worker.on('failed', (_job, error: Error) => this.failed.push(error));
+    processor.attach(worker as unknown as Worker);
+    this.#workers.push(worker);
+    this.#processors.push(processor);
   }
 
-  // Stands between the accessor of BullMQ's class and the one that the gate puts over it, and so sees what it is set to.
-  #watchConcurrency(worker: SimWorker): void {
-    const { seen } = this;
-    const proto = Object.create(SimWorker.prototype, {
-      concurrency: {
-        get(this: SimWorker) {
-          return Reflect.get(SimWorker.prototype, 'concurrency', this);
-        },
-        set(this: SimWorker, value: number) {
-          seen.leastConcurrency = Math.min(seen.leastConcurrency, value);
-          seen.mostConcurrency = Math.max(seen.mostConcurrency, value);
-          Reflect.set(SimWorker.prototype, 'concurrency', value, this);
-        },
-      },
-    });
-    Object.setPrototypeOf(worker, proto);
-  }
-
-  #check(governing: Governing<Job>): void {
-    const { held, aside, running } = governing.state;
-    this.seen.negative = Math.min(this.seen.negative, held, aside, running);
+  #look(state: GoverningState): void {
+    const numbers = Object.values(state).filter((value) => typeof value === 'number');
+    this.seen.least = Math.min(this.seen.least, ...numbers);
   }
 }
 

@@ -4,77 +4,26 @@ import { FakeClock } from 'flyball/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Feed } from '../../../src/adapters/bullmq/fetch/feed.ts';
 import { Fetching } from '../../../src/adapters/bullmq/fetch/fetching.ts';
+import { FakeQueue, FakeWorker } from '../../support/bullmq-worker.ts';
 
 const MAX_HOLD_MS = 1_000;
 
-/** What of BullMQ's Worker the gate takes hold of; records what it was told. */
-class FakeWorker extends EventEmitter {
-  readonly calls: string[] = [];
-  #concurrency: number;
-  #paused = false;
-  #running = true;
-  #ends: (() => void)[] = [];
-
-  constructor(concurrency: number) {
-    super();
-    this.#concurrency = concurrency;
-  }
-
-  get concurrency(): number {
-    return this.#concurrency;
-  }
-
-  set concurrency(value: number) {
-    if (!(value >= 1)) throw new Error('concurrency must be a finite number greater than 0');
-    this.#concurrency = value;
-  }
-
-  async pause(doNotWaitActive?: boolean): Promise<void> {
-    this.calls.push(`pause(${doNotWaitActive ?? ''})`);
-    if (this.#paused) return;
-    this.#paused = true;
-    this.#running = false;
-    for (const end of this.#ends.splice(0)) end();
-    this.emit('paused');
-  }
-
-  async resume(): Promise<void> {
-    this.calls.push('resume()');
-    if (!this.#paused) return;
-    this.#paused = false;
-    this.#running = true;
-    void this.run();
-    this.emit('resumed');
-  }
-
-  isPaused(): boolean {
-    return this.#paused;
-  }
-
-  isRunning(): boolean {
-    return this.#running;
-  }
-
-  run(): Promise<void> {
-    return new Promise((resolve) => this.#ends.push(resolve));
-  }
-}
-
 describe('Fetching', () => {
   let clock: FakeClock;
-  let worker: FakeWorker;
+  let worker: FakeWorker<unknown>;
   let feed: Feed;
   let fetching: Fetching;
   let waitMs: number | Error;
   let peeks: number;
   let events: string[];
+  let running: Promise<void>;
   /** What BullMQ's class has, past what the user sees. */
   const actual = () => Reflect.get(FakeWorker.prototype, 'concurrency', worker) as number;
   const paused = () => Reflect.apply(FakeWorker.prototype.isPaused, worker, []) as boolean;
 
-  beforeEach(() => {
+  beforeEach(async () => {
     clock = new FakeClock();
-    worker = new FakeWorker(10);
+    worker = new FakeWorker(new FakeQueue(clock), async () => {}, { concurrency: 10, autorun: false });
     feed = new Feed(10, MAX_HOLD_MS);
     waitMs = 0;
     peeks = 0;
@@ -85,6 +34,8 @@ describe('Fetching', () => {
       return waitMs;
     };
     fetching = new Fetching(worker as unknown as Worker, feed, clock, MAX_HOLD_MS, longestWaitMs);
+    running = worker.run();
+    await clock.advance(10);
     for (const event of ['paused', 'resumed', 'drained', 'error']) worker.on(event, () => events.push(event));
   });
 
@@ -272,13 +223,14 @@ describe('Fetching', () => {
     expect(events).toEqual(['paused']);
   });
 
-  test('who awaits run() is not told that the worker has ended while the gate is closed', async () => {
+  test('run() does not end while the gate is shut, though BullMQ’s loop does', async () => {
     let ended = false;
-    const running = worker.run().then(() => {
+    void running.then(() => {
       ended = true;
     });
-    close(1_000);
-    await clock.advance(10);
+    close(10_000);
+    await clock.advance(6_000);
+    expect(Reflect.apply(FakeWorker.prototype.isRunning, worker, [])).toBe(false);
     expect(ended).toBe(false);
     waitMs = 0;
     await clock.advance(2_000);
@@ -289,10 +241,34 @@ describe('Fetching', () => {
     expect(ended).toBe(true);
   });
 
-  test('ended, it leaves no timer behind, and run() ends', async () => {
-    const running = worker.run();
+  test('gates that shut and open leave no run() behind but the user’s', async () => {
+    const runs: Promise<void>[] = [];
+    const run = worker.run.bind(worker);
+    Object.defineProperty(worker, 'run', {
+      configurable: true,
+      value: () => {
+        runs.push(run());
+        return runs.at(-1);
+      },
+    });
+    for (let n = 0; n < 50; n++) {
+      close(60_000);
+      await clock.advance(6_000);
+      waitMs = 0;
+      await clock.advance(2_200);
+      expect(fetching.open).toBe(true);
+    }
+    expect(runs.length).toBe(50);
+    let pending = runs.length;
+    for (const each of runs) void each.then(() => pending--);
+    await clock.advance(0);
+    expect(pending).toBe(1);
+  });
+
+  test('once it has ended, no timer is left, and run() ends', async () => {
     close(5_000);
     fetching.end();
+    await worker.close();
     await running;
     expect(fetching.open).toBe(true);
     expect(clock.pending).toBe(0);
