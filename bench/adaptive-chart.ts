@@ -14,7 +14,7 @@ const WIDTH = 860;
 const HEIGHT = 380;
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 16, 44, 44];
 
-/** A step of 1, 2 or 5 times a power of ten, of which about `count` make `range`. */
+/** A step of 1, 2 or 5 times a power of ten that divides `range` into about `count` parts. */
 function roundStep(range: number, count: number): number {
   const power = 10 ** Math.floor(Math.log10(range / count));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => range / step <= count)!;
@@ -43,7 +43,7 @@ function draw(series: readonly Point[]): string {
   }
 
   const line = (of: (point: Point) => number) => series.map((point) => at(point.atMs, of(point))).join(' ');
-  // The capacity moves at once, not gradually from one point to the next.
+  // The capacity changes at once, not gradually from one point to the next.
   const steps = series.map((point, index) =>
     index === 0
       ? `M${at(point.atMs, point.capacity)}`

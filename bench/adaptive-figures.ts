@@ -10,8 +10,8 @@ import {
 } from '../test/core/support/downstreams.ts';
 
 /*
- * The simulated figures of docs/adaptive.md, as its tables: npx tsx bench/adaptive-figures.ts [SERIES.json]
- * With a file name it also writes the series of one run there, for bench/adaptive-chart.ts.
+ * Prints the tables of docs/adaptive.md from a simulation: npx tsx bench/adaptive-figures.ts [SERIES.json]
+ * With a file name, it also writes the series of one run there, for bench/adaptive-chart.ts.
  */
 
 const SEEDS = [1, 2, 3, 4, 5];
@@ -47,7 +47,7 @@ function moving(seed: number, processes: number, reportMs: number, kind: string)
   });
 }
 
-/** The least share of the capacity that was accepted in 5 s, from 10 s after each change on. */
+/** The lowest share of the capacity that was accepted in 5 s, from 10 s after each change on. */
 function leastShare({ seconds }: Run): number {
   const starts = CAPACITY.flatMap((_, phase) =>
     Array.from({ length: 16 }, (_, from) => 30 * phase + 10 + from),

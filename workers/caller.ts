@@ -20,7 +20,7 @@ interface CallerOptions {
 }
 
 const REPORT_MS = 250;
-// After something that went wrong, so that a service that is gone is not asked a thousand times a second.
+// After an error, so that a service that is gone is not asked a thousand times a second.
 const PAUSE_MS = 100;
 
 const options = command(
@@ -31,7 +31,7 @@ const options = command(
   .option('--service <url>', 'the service that is called', 'http://127.0.0.1:8080')
   .option('--governor <name>', 'processes that name the same governor share its limits', 'calls')
   .requiredOption('--limits <json>', 'its limits', limitsJson)
-  .option('--loops <number>', 'calls at once, those that wait included', wholeNumber(1), 10)
+  .option('--loops <number>', 'calls at once, including those that wait', wholeNumber(1), 10)
   .option('--kind <kind>', `what a call does: ${kinds.join(', ')}`, choice(kinds), 'call')
   .option('--work-ms <ms>', 'hold: for how long the service is held', range, { min: 100, max: 200 })
   .option('--tokens <number>', 'complete: tokens that an answer uses', range, { min: 200, max: 800 })
@@ -56,7 +56,7 @@ let timer: NodeJS.Timeout | undefined;
 onStop(log, async () => {
   stopping = true;
   clearInterval(timer);
-  // Ends the waits; calls under way come to their end.
+  // Ends the waits; calls that run are finished.
   await governor.close();
   await Promise.all(loops);
   service.close();
@@ -66,7 +66,7 @@ onStop(log, async () => {
 const first = await Promise.allSettled([service.warmUp(), governor.peek()]);
 for (const one of first) if (one.status === 'rejected') log.warn({ err: one.reason }, 'no answer yet');
 startWhenTold(() => {
-  // Not all at once, or they would keep together in every queue that they come into.
+  // Not all at once, or they would stay together in every queue.
   loops = Array.from({ length: options.loops }, async () => {
     await pause(Math.random() * START_WITHIN_MS);
     await loop();

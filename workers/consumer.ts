@@ -78,7 +78,7 @@ function start(): void {
   timer = setInterval(() => report({ type: 'counters', ...counters() }), REPORT_MS);
 }
 
-/** What is slow once, before it counts. Whoever does not answer yet is met again by the first job. */
+/** Does what is slow the first time, before it counts. If something does not answer yet, the first job meets it again. */
 async function warmUp(): Promise<void> {
   const keys = keyed ? { keys: { key: FLOODING_KEY } } : {};
   const first = await Promise.allSettled([service.warmUp(), governor?.peek(keys)]);
@@ -100,7 +100,7 @@ function governorOf({ governor: name, redis, revision }: ConsumerOptions): Gover
   });
 }
 
-/** A job without a key meets the limits without one only. */
+/** A job without a key meets only the limits without keys. */
 function costOf({ cost, key }: JobData): Cost {
   if (key !== '' || !keyed) return cost;
   return Object.fromEntries(
@@ -115,7 +115,7 @@ function workerOf(queue: string): Worker<JobData> {
     concurrency,
     lockDuration: lockMs,
     stalledInterval: lockMs,
-    // The service's own record tells what became of each job, so Redis need not keep it.
+    // The service's own record tells how each job ended, so Redis need not keep it.
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
   };
@@ -157,7 +157,7 @@ async function callService(job: Job<JobData>): Promise<void> {
         ...(job.data.key === '' ? {} : { keys: { key: job.data.key } }),
       });
     }
-    // The job ends all the same: what was refused stays visible as a number, and the run comes to an end.
+    // The job still ends: the refusal stays visible as a number, and the run comes to an end.
     else if (status === 429) counts.refused++;
     else throw new Error(`the service answered ${status}, expected 200 or 429`);
   } finally {

@@ -9,7 +9,7 @@ interface DownstreamOptions extends ServiceOptions {
   port: number;
 }
 
-const options = command('downstream', 'A fragile HTTP service: it answers 429 to whoever exceeds its limit.')
+const options = command('downstream', 'A fragile HTTP service: it answers 429 to calls over its limit.')
   .option('--host <address>', 'address to listen on', '127.0.0.1')
   .option('--port <number>', 'port to listen on; 0 takes a free one', wholeNumber(0, 65_535), 0)
   .option('--rate <tokens>', 'tokens a second the service allows', wholeNumber(1), 200)
@@ -42,13 +42,13 @@ server.on('error', (error) => {
 server.listen(options.port, options.host, () => {
   const { address, port } = server.address() as AddressInfo;
   log.info({ address, port, rate: options.rate, burst: options.burst }, 'listening');
-  // On stdout even with a parent: whoever starts this service reads its port in the same way.
+  // On stdout even with a parent, so that every starter reads the port in the same way.
   process.stdout.write(`${JSON.stringify({ ready: true, host: address, port, pid: process.pid })}\n`);
 });
 
 onStop(log, async () => {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Calls under way get their answer. Their connections are closed once idle, which none would be by itself.
+  // Running calls get their answer. Idle connections do not close by themselves.
   const sweep = setInterval(() => server.closeIdleConnections(), 20);
   await closed;
   clearInterval(sweep);

@@ -36,9 +36,9 @@ interface ProducerOptions {
   source?: string;
 }
 
-// As many jobs as go into one round trip; more would keep Redis from its other callers for too long.
+// Jobs in one round trip; more would keep Redis from its other callers for too long.
 const BULK = 1_000;
-// How often paced traffic is sent. Short against any wait that is measured behind it.
+// How often paced traffic is sent. Short compared with any wait that is measured.
 const TICK_MS = 20;
 
 const program = command('producer', 'Adds jobs: a backlog at once, or, with --keys, traffic over time.')
@@ -47,17 +47,21 @@ const program = command('producer', 'Adds jobs: a backlog at once, or, with --ke
   .option('--jobs <number>', 'how many', wholeNumber(1), 3_000)
   .addOption(costOption())
   .option('--seed <number>', 'the same seed gives the same jobs', wholeNumber(0, 2 ** 32 - 1), 1)
-  .option('--keys <number>', 'pace jobs of so many keys over time; the first key floods', wholeNumber(2))
+  .option(
+    '--keys <number>',
+    'how many keys the jobs have, which then come over time; the first key floods',
+    wholeNumber(2),
+  )
   .option('--rate <tokens>', 'with --keys: the governor-wide limit, per second', wholeNumber(1), 200)
   .option('--key-rate <tokens>', 'with --keys: the limit of each key, per second', wholeNumber(1), 20)
   .option(
     '--backlog <key=jobs,…>',
-    'in place of --jobs: so many of each key, in this order, at once',
+    'in place of --jobs: how many of each key, in this order, at once',
     numbersByName,
   )
-  .option('--paced <key=rate,…>', 'in place of --jobs: so many a second of each key, evenly', numbersByName)
+  .option('--paced <key=rate,…>', 'in place of --jobs: how many a second of each key, evenly', numbersByName)
   .option('--seconds <number>', 'with --paced: for how long', wholeNumber(1), 10)
-  .option('--source <name>', 'begins the ids of these jobs: producers of one queue need names of their own')
+  .option('--source <name>', 'begins the ids of these jobs: producers of one queue need different names')
   .parse();
 const options = program.opts<ProducerOptions>();
 if (options.keys !== undefined && options.keyRate >= options.rate) {
@@ -70,7 +74,7 @@ const queues = options.queues.map(
   (name) =>
     new Queue<JobData>(name, {
       connection: { url: options.redis },
-      // Kept whole, not cut to the last 10,000: failures are counted from it when all is done.
+      // Kept whole, not cut to the last 10,000: failures are counted from it at the end.
       streams: { events: { maxLen: 10 * plan.length + 10_000 } },
     }),
 );

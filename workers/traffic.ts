@@ -1,8 +1,8 @@
 import type { CostRange } from './process/options.ts';
 
-/** One job to be added: when, counted from the start of the traffic, and what it carries. */
+/** One job to add: when, counted from the start of the traffic, and its data. */
 export interface PlannedJob {
-  /** Its number, from 0; the whole plan is in this order. */
+  /** Its number, from 0, in the order of the plan. */
   readonly n: number;
   readonly atMs: number;
   readonly key: string;
@@ -41,8 +41,8 @@ export function planBacklog(jobs: number, cost: CostRange, seed: number): Planne
 
 /**
  * How much each key asks for. The flooding key wants five times its limit. The others want what they can all
- * have: each well under its own limit, and together, with the flooding key held at its limit, under the
- * governor's. Whatever they do not get is then the flooding key's doing.
+ * have: each well under its own limit, and all together, with the flooding key held at its limit, under the
+ * governor's. So if they get less, the flooding key is the cause.
  */
 export function demandOf({ keys, rate, keyRate }: KeyedTraffic): Demand {
   const together = Math.min(0.6 * rate, 0.9 * (rate - keyRate));
@@ -75,7 +75,7 @@ export function planTraffic(
   });
 }
 
-/** So many jobs for each key, all at once, one key after the other. Cost 1. */
+/** Jobs of each key, all at once, one key after the other. Cost 1. */
 export function planBacklogOfKeys(
   jobsOfKey: readonly (readonly [key: string, jobs: number])[],
 ): PlannedJob[] {
@@ -99,7 +99,7 @@ export function jobId(n: number, source = 'call'): string {
   return `${source}-${n}`;
 }
 
-/** What a job carries. */
+/** The data of a job. */
 export interface JobData {
   readonly cost: number;
   readonly key: string;

@@ -29,7 +29,7 @@ const inOrder = (...parts: Arrival[][]) => parts.flat().sort((a, b) => a[0] - b[
 
 describe('a rate raised and lowered', () => {
   const change = {
-    ...{ parked: 500, raisedUs: 10 * S, loweredUs: 14 * S, endUs: 20 * S },
+    ...{ deferred: 500, raisedUs: 10 * S, loweredUs: 14 * S, endUs: 20 * S },
     ...{ low: 30, high: 300, keys: ['p0', 'p1'], keyPart: 30, keyBurst: 1 },
   };
 
@@ -40,14 +40,14 @@ describe('a rate raised and lowered', () => {
       ...[calls(28, 14, 20), calls(1, 14, 20, 'p0'), calls(1, 14, 20, 'p1')],
     );
     expect(changeFigures(arrivals, change)).toMatchObject({
-      ...{ parked: 500, rateBefore: 30, rateRaised: 300, rateLowered: 30, tolerated: 1.5 },
-      ...{ reachedMs: 200, parkedReachedMs: 200, parkedLoweredExcess: 0 },
+      ...{ deferred: 500, rateBefore: 30, rateRaised: 300, rateLowered: 30, tolerated: 1.5 },
+      ...{ reachedMs: 200, deferredReachedMs: 200, deferredLoweredExcess: 0 },
     });
   });
 
   test('a rate that is not reached, and one that goes on too high', () => {
     const figures = changeFigures(inOrder(calls(30, 0, 10), calls(200, 10, 20)), change);
-    expect(figures).toMatchObject({ reachedMs: null, parkedReachedMs: null, rateLowered: 200 });
+    expect(figures).toMatchObject({ reachedMs: null, deferredReachedMs: null, rateLowered: 200 });
     expect(figures.loweredExcess).toBeGreaterThan(800);
   });
 

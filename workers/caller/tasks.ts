@@ -6,8 +6,8 @@ import type { Answer, ServiceClient } from '../process/service-client.ts';
 export const kinds = ['call', 'hold', 'complete'] as const;
 
 /**
- * What a call does: `call`, a plain one; `hold`, one that occupies the service, with the fencing number of its slot;
- * `complete`, one to a language model, whose tokens are estimated first and settled when they are known.
+ * What a call does. `call`: a plain call. `hold`: occupies the service, with the fencing number of its slot.
+ * `complete`: asks a language model; its tokens are estimated first and settled when they are known.
  */
 export type Kind = (typeof kinds)[number];
 
@@ -42,7 +42,7 @@ export function taskOf(options: TaskOptions, service: ServiceClient, counts: Cou
         .run({}, async () => {
           const plain = { cost: 1, job: '', key: '', attempt: 1, ageMs: 0 };
           const { status, retryAfterMs } = await counted(service.call(plain));
-          // Thrown, not returned: this is how the governor learns that it was too much.
+          // Thrown, not returned, so that the governor learns that it was too much.
           if (status === 429) throw new Throttled({ retryAfterMs: retryAfterMs ?? 0 });
         })
         .catch((error: unknown) => {

@@ -11,7 +11,7 @@ import { summaryTable } from './summary.ts';
 import { brokenPromises } from './verdict.ts';
 import { createView } from './view.ts';
 
-// Long enough to see what happens, and enough jobs to last that long at the speed of a machine left alone.
+// Long enough to see what happens, with enough jobs to last that long on an idle machine.
 const UNGOVERNED_MS = 3_500;
 const UNGOVERNED_JOBS = 12_000;
 
@@ -23,7 +23,7 @@ conduct('demo', voice, run);
 
 async function run(ground: Ground): Promise<number> {
   const { rate, burst, jobs, queues, processes, concurrency, json, kill } = options;
-  // Twice the burst: the service is given exactly the rate, and room for the burst to shift by some jitter.
+  // The service allows exactly the rate, but twice the burst, because jitter shifts the burst.
   const service = await orAbort(
     ground.signal,
     Service.start(ground.children, { rate, burst: 2 * burst, serviceMs: options.serviceMs }),
@@ -74,7 +74,7 @@ async function run(ground: Ground): Promise<number> {
   ].join('\n');
   const text = `${table}\n${note}\n${verdict}\n`;
   if (broken.length > 0) complain(voice, ground.children);
-  // JSON has stdout to itself, so that a pipe can read it.
+  // With --json, stdout has only the JSON, so that a pipe can read it.
   await written(json ? process.stderr : process.stdout, text);
   if (json) await written(process.stdout, `${JSON.stringify(figures)}\n`);
   return broken.length === 0 ? 0 : 1;

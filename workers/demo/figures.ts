@@ -13,7 +13,7 @@ export interface Figures {
   readonly jobs: number;
   /** Jobs the service has answered with success. */
   readonly completed: number;
-  /** Jobs that were never answered with success, the flooding key's waiting ones apart. */
+  /** Jobs that were never answered with success, without those of the flooding key that still wait. */
   readonly lost: number;
   /** Jobs that were answered more than once. */
   readonly duplicated: number;
@@ -29,7 +29,7 @@ export interface Figures {
   readonly startsPerJobMax: number | null;
   readonly deferrals: number;
   readonly failedEvents: number;
-  /** While the workers ran. A backlog was added before that; traffic over time is added meanwhile, and counted. */
+  /** While the workers ran: without adding a backlog, but with adding traffic over time. */
   readonly redisCommandsPerJob: number | null;
   readonly keys?: KeyFigures;
 }

@@ -3,24 +3,24 @@ import { FLOODING_KEY, jobId, type KeyedTraffic, type PlannedJob, planTraffic } 
 import type { DemoOptions } from './options.ts';
 import type { Outcome } from './phase.ts';
 
-/** How the keys fared while traffic was offered. Asked and served are tokens. */
+/** What the keys got while traffic was offered. Asked and served are tokens. */
 export interface KeyFigures {
   readonly others: {
     readonly asked: number;
     readonly served: number;
-    /** The part of what it asked for that the worst-served of these keys got. */
+    /** The worst-served of these keys: what it got, over what it asked for. */
     readonly share: number | null;
-    /** Age of their jobs when they reached the service: 99 of 100 were no older. */
+    /** 99 of 100 of their jobs were no older than this when they reached the service. */
     readonly p99Ms: number | null;
   };
   readonly flooding: {
-    /** Tokens a second it got, the burst taken off. */
+    /** Tokens a second it got, without the burst. */
     readonly rate: number | null;
     readonly asked: number;
     readonly served: number;
-    /** As for the whole, of this key's own limit. */
+    /** The same as for the whole, for this key's own limit. */
     readonly worstExcess: number;
-    /** Jobs of it that were left when the demo ended. */
+    /** Its jobs that were left when the demo ended. */
     readonly backlog: number;
   };
 }
@@ -43,10 +43,10 @@ export function lostOfKeys(options: DemoOptions, traffic: KeyedTraffic, { trace,
   return Math.max(others, options.jobs - answered.size - backlog);
 }
 
-// What was asked for just before the end cannot have been served by then. A job has a second to get through.
+// What was asked for just before the end cannot have been served. A job has a second to get through.
 const GRACE_MS = 1_000;
 
-/** Compares what was asked for, which the plan tells, with what reached the service, which its trace tells. */
+/** Compares what was asked for (the plan) with what reached the service (its trace). */
 export function keyFigures(options: DemoOptions, traffic: KeyedTraffic, governed: Outcome): KeyFigures {
   const { trace, offered, backlog } = governed;
   const plan = planTraffic(options.jobs, options.cost, options.seed, traffic);
@@ -67,7 +67,7 @@ export function keyFigures(options: DemoOptions, traffic: KeyedTraffic, governed
   const flood = answered
     .filter(([atUs, , , key]) => key === FLOODING_KEY && trace.epochMs + atUs / 1000 <= offered.endedAtMs)
     .map(([atUs, cost]) => ({ atUs, cost }));
-  // A key's limit is given without a burst, so that it is one second's worth.
+  // A key's limit has the default burst, one second's worth.
   const { keyRate } = traffic;
   const share = utilisation(flood, keyRate, keyRate);
   return {

@@ -1,7 +1,7 @@
 import { badOption, type CostRange, command, costOption, wholeNumber } from '../process/options.ts';
 import { demandOf } from '../traffic.ts';
 
-/** What the demo was asked to show. Rates are tokens a second, costs whole tokens. */
+/** What the demo is to show. Rates are tokens a second, costs whole tokens. */
 export interface DemoOptions {
   readonly rate: number;
   readonly burst: number;
@@ -20,11 +20,11 @@ export interface DemoOptions {
   readonly json: boolean;
 }
 
-/** Traffic of many keys lasts so long unless --jobs says how much there is. */
+/** How long traffic of many keys lasts unless --jobs is given. */
 const TRAFFIC_SECONDS = 20;
 const DEFAULT_KEY_RATE = 20;
 
-/** Reads the command line; ends the process with 2 and a message if it makes no sense. */
+/** Reads the command line; ends the process with 2 and a message if it is not valid. */
 export function demoOptions(argv: readonly string[]): DemoOptions {
   const program = command('demo', 'A fragile service behind many workers: first without, then with Flyball.')
     .option(
@@ -44,7 +44,7 @@ export function demoOptions(argv: readonly string[]): DemoOptions {
     .option('--kill', 'end a worker process by SIGKILL half-way and start another')
     .option(
       '--keys <number>',
-      `jobs of so many keys, offered over time, one key flooding; for ${TRAFFIC_SECONDS} s unless --jobs is given`,
+      `how many keys the jobs have; they are offered over time, and one key floods; for ${TRAFFIC_SECONDS} s unless --jobs is given`,
       wholeNumber(2, 10_000),
     )
     .option(
@@ -57,14 +57,19 @@ export function demoOptions(argv: readonly string[]): DemoOptions {
     .option('--json', 'the last line on stdout is the result as JSON')
     .addHelpText(
       'after',
-      '\nExit code: 0 the promise was kept, 1 it was broken, 2 an option makes no sense, 130 Ctrl-C.',
+      '\nExit code: 0 the promise was kept, 1 it was broken, 2 an option is not valid, 130 Ctrl-C.',
     )
     .parse(argv);
   const given = program.opts();
   const { rate, burst, cost, keys, keyRate } = given;
   const costs = cost.min === cost.max ? `${cost.min}` : `${cost.min}-${cost.max}`;
   if (cost.max > burst) {
-    badOption(program, '--cost <tokens>', `at most --burst (${burst}): a dearer job could never pass`, costs);
+    badOption(
+      program,
+      '--cost <tokens>',
+      `at most --burst (${burst}): a job of a higher cost could never pass`,
+      costs,
+    );
   }
   if (keys === undefined && keyRate !== undefined) {
     badOption(program, '--key-rate <tokens>', '--keys along with it', `--key-rate ${keyRate} alone`);

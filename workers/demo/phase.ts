@@ -24,7 +24,7 @@ export interface Outcome {
   readonly backlog: number;
 }
 
-/** Runs one phase: jobs into the queues, workers on them, until all are done; then takes stock and cleans up. */
+/** Runs one phase: puts jobs into the queues, runs workers until all are done, then counts and cleans up. */
 export async function runPhase(stage: Stage, plan: PhasePlan): Promise<Outcome> {
   const { options, service, children, redisUrl, signal } = stage;
   const redis = new RedisView(redisUrl, plan.queueNames);
@@ -33,7 +33,7 @@ export async function runPhase(stage: Stage, plan: PhasePlan): Promise<Outcome> 
   const paced = plan.governed && options.keys !== undefined;
   let producer: { child: Child; offered: Promise<Offered> } | undefined;
   if (!paced) {
-    // All jobs lie there before the first worker starts: the hardest case, and the same for both phases.
+    // All jobs are there before the first worker starts: the hardest case, and the same for both phases.
     stage.say(`adding ${plan.jobs} jobs`);
     producer = startProducer(stage, plan);
     await orAbort(signal, producer.child.ended);
@@ -81,7 +81,7 @@ function consumerArgs({ options, redisUrl, service }: Stage, plan: PhasePlan): s
   const args = ['--redis', redisUrl, '--queues', plan.queueNames.join(','), '--service', service.url];
   args.push('--concurrency', `${options.concurrency}`);
   if (!plan.governed) return [...args, '--ungoverned'];
-  // The queues of a run have names of their own, and so has its governor: nothing is left from the last run.
+  // The queues and the governor have names of this run: nothing is left from an earlier one.
   args.push('--governor', plan.queueNames[0]!, '--rate', `${options.rate}`, '--burst', `${options.burst}`);
   args.push('--max-hold-ms', `${options.maxHoldMs}`);
   if (options.keys) args.push('--key-rate', `${options.keys.keyRate}`);

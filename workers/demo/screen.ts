@@ -8,8 +8,8 @@ const CLEAR_BELOW = '\x1b[J';
 /**
  * The lower part of a terminal, drawn again and again in place.
  *
- * A frame goes out in one write, over the last one and never after clearing it: that is what flickers.
- * What is printed, or kept, scrolls up above the frame like any output.
+ * A frame is one write over the last frame; clearing it first would flicker. Lines that are printed or kept scroll up
+ * above the frame like any output.
  */
 export class Screen {
   readonly #out: WriteStream;
@@ -33,7 +33,7 @@ export class Screen {
     this.#out.write(SHOW_CURSOR);
   }
 
-  /** Writes a line in place of the frame, which the next call of {@link frame} draws below it. */
+  /** Writes a line in place of the frame; the next call of {@link frame} draws it below. */
   print(line: string): void {
     this.#out.write(`${this.#up()}${line}${CLEAR_TO_LINE_END}\n${CLEAR_BELOW}`);
     this.#height = 0;

@@ -8,7 +8,7 @@ import type { DemoOptions } from './options.ts';
 export interface Stage extends Ground {
   readonly options: DemoOptions;
   readonly service: Service;
-  /** Says what is being done while there is nothing to show. */
+  /** Says what happens while there is nothing to show. */
   readonly say: (line: string) => void;
   readonly show: (progress: Progress) => void;
 }
@@ -16,10 +16,10 @@ export interface Stage extends Ground {
 export interface PhasePlan {
   readonly governed: boolean;
   readonly jobs: number;
-  /** With traffic of many keys: the jobs that have to be done before the phase may end. */
+  /** With traffic of many keys: the jobs that must be done before the phase may end. */
   readonly jobsOfOthers?: number;
   readonly queueNames: readonly string[];
-  /** The phase ends after so long, done or not. */
+  /** The phase ends after this long, done or not. */
   readonly maxMs?: number;
 }
 
@@ -30,6 +30,6 @@ export interface Progress {
   readonly elapsedMs: number;
   readonly stats: Stats;
   readonly counters: Counters;
-  /** Jobs put aside until later, now. */
+  /** Jobs that are deferred now. */
   readonly delayed: number;
 }

@@ -4,7 +4,7 @@ import type { Figures, Load } from './figures.ts';
 import type { DemoOptions } from './options.ts';
 import { LEAST_SHARE } from './verdict.ts';
 
-/** The closing table: what the service went through, and what became of the jobs. Fits 80 columns. */
+/** The closing table: what the service saw, and how the jobs ended. Fits 80 columns. */
 export function summaryTable(
   options: DemoOptions,
   figures: Figures,

@@ -9,7 +9,7 @@ import type { DemoOptions } from './options.ts';
 import type { PhasePlan, Stage } from './stage.ts';
 
 const LOOK_MS = 250;
-// A job's lock outlives its dead process by so much with --kill; BullMQ's default of 30 s would only be a longer wait.
+// How long a job's lock outlives its dead process with --kill; BullMQ's default of 30 s would only be a longer wait.
 export const KILL_LOCK_MS = 5_000;
 
 interface Cast {
@@ -18,7 +18,7 @@ interface Cast {
   readonly producer: Child;
 }
 
-/** Looks on while the phase runs, kills a process if that was asked for, and resolves when there is nothing left to see. */
+/** Watches the phase, kills a process if asked to, and resolves when nothing is left to see. */
 export async function untilDone(
   stage: Stage,
   plan: PhasePlan,
@@ -48,7 +48,7 @@ export async function untilDone(
     calls = stats.calls;
     const quietMs = nowMs - lastCallMs;
     const counters = fleet.counters();
-    // Counting costs Redis commands, and those are a figure of the result: only when there is a reason to.
+    // Counting costs Redis commands, which the result counts: so only with a reason.
     const reason = quietMs > 2_000 || counters.deferrals > 0;
     if (calls >= plan.jobs || (reason && looks++ % 4 === 0)) left = await redis.counts();
     stage.show({
@@ -67,7 +67,7 @@ export async function untilDone(
     if (plan.maxMs !== undefined && nowMs - startedMs >= plan.maxMs) break;
     if (producing) continue;
     if (left.all === 0) break;
-    // The flooding key's backlog would take minutes more at its own rate, and show nothing new.
+    // The flooding key's backlog would take minutes at its own rate, and show nothing new.
     if (plan.jobsOfOthers !== undefined) {
       if (answeredOfOthers(stats) >= plan.jobsOfOthers) break;
       if (nowMs - producedMs > giveUpMs(options)) break;
@@ -77,7 +77,7 @@ export async function untilDone(
   await orAbort(signal, replacing);
 }
 
-/** How long no call at all may come before the rest of the jobs is taken for lost. */
+/** After this long without any call, the remaining jobs count as lost. */
 function giveUpMs({ maxHoldMs, serviceMs, cost, rate, kill }: DemoOptions): number {
   return 10_000 + maxHoldMs + serviceMs + (5_000 * cost.max) / rate + (kill ? 3 * KILL_LOCK_MS : 0);
 }

@@ -2,10 +2,10 @@ import { toleratedExcess } from '../measure/bounds.ts';
 import type { Figures } from './figures.ts';
 import type { DemoOptions } from './options.ts';
 
-/** With one key flooding, each other key gets at least this part of what it asks for. */
+/** While one key floods, each other key gets at least this part of what it asks for. */
 export const LEAST_SHARE = 0.95;
 
-/** What was promised and not kept, a sentence each. Empty if all was. */
+/** The broken promises, a sentence each; empty if all were kept. */
 export function brokenPromises(figures: Figures, { kill, keys }: DemoOptions): string[] {
   const { lost, duplicated, failedEvents, downstream429, worstExcess, rate } = figures;
   const broken: string[] = [];
@@ -13,7 +13,7 @@ export function brokenPromises(figures: Figures, { kill, keys }: DemoOptions): s
     if (count !== 0) broken.push(`${what}: promised 0, was ${count}`);
   };
   none('jobs lost', lost);
-  // A process that dies between a job's call and its end leaves a job that was done and does not know it.
+  // If a process dies between a job's call and its end, the job was done but is done again.
   if (!kill) none('jobs done twice', duplicated);
   none('failed events', failedEvents);
   none('calls answered 429', downstream429);

@@ -3,13 +3,13 @@ import type { DemoOptions } from './options.ts';
 import { Screen } from './screen.ts';
 import type { Progress } from './stage.ts';
 
-/** Shows a demo while it runs. On stderr, so that stdout is left to the result. */
+/** Shows a demo while it runs. On stderr, because the result goes to stdout. */
 export interface View {
   print(line: string): void;
-  /** A line for the time being: on a terminal the next frame takes its place. */
+  /** A temporary line: on a terminal the next frame replaces it. */
   say(line: string): void;
   show(progress: Progress): void;
-  /** The phase that was shown is over. */
+  /** The phase is over. */
   phaseDone(): void;
 }
 
@@ -79,7 +79,7 @@ function inHand({ governed, counters, delayed }: Progress): string {
   return `${running}, held ${counters.held}, deferred ${delayed} (${counters.deferrals} times in all)`;
 }
 
-/** `width` columns, to an eighth of one. */
+/** `width` columns, precise to an eighth of a column. */
 function bar(width: number): string {
   const eighths = Math.round(Math.max(0, width) * 8);
   const rest = ' ▏▎▍▌▋▊▉'[eighths % 8];

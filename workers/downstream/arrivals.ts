@@ -2,8 +2,8 @@
  * One call as the service saw it: a compact array, so that a trace of 100,000 calls is some megabytes.
  *
  * `[atUs, cost, job, key, attempt, ageMs, refused]`: when it arrived, in microseconds of the service's
- * monotonic clock since it started; the tokens it cost; then what the caller said of itself (job, key, how
- * often the job was started, how long it had existed); and 1 if it was answered 429.
+ * monotonic clock since it started; the tokens it cost; then what the caller said about the job (name, key, how
+ * often it was started, its age); and 1 if it was answered 429.
  */
 export type Arrival = [
   atUs: number,
@@ -32,7 +32,7 @@ export interface Stats {
 }
 
 const startedNs = process.hrtime.bigint();
-/** The wall clock at 0 of {@link nowUs}. */
+/** The wall clock when {@link nowUs} was 0. */
 export const epochMs = Date.now();
 
 /** Microseconds since the service started, on a clock that nobody sets back. */

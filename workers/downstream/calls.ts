@@ -3,7 +3,7 @@ import { Arrivals, nowUs } from './arrivals.ts';
 import { answer, badRequest, numberIn, tooMany } from './http.ts';
 import { type ServiceLimit, StrictLimit } from './strict-limit.ts';
 
-/** Plain calls: over in `serviceMs`, or answered 429 because of the service's limit or of a key that was closed. */
+/** Plain calls: done in `serviceMs`, or answered 429 because of the service's limit or a closed key. */
 export class Calls {
   readonly #arrivals = new Arrivals();
   readonly #serviceMs: number;
@@ -24,7 +24,7 @@ export class Calls {
     }
     const key = query.get('key') ?? '';
     const closedUs = (this.#closedUntilUs.get(key) ?? 0) - atUs;
-    // A call to a closed key is turned away at the door, and takes nothing of what the others have.
+    // A call to a closed key is rejected first, and takes nothing from the others.
     const waitMs = closedUs > 0 ? closedUs / 1000 : this.#limit.take(cost, atUs) * 1000;
     this.#arrivals.add([
       atUs,
@@ -48,7 +48,7 @@ export class Calls {
     answer(response, 200, this.#arrivals.trace());
   }
 
-  /** The service can take more, or less, from now on. Says when, on the clock of the trace. */
+  /** The service can take more or less from now on. Answers when, on the clock of the trace. */
   changeLimit(atUs: number, query: URLSearchParams, response: ServerResponse): void {
     const next = this.#limitIn(query, response);
     if (next === undefined) return;
@@ -56,7 +56,7 @@ export class Calls {
     answer(response, 200, { atUs });
   }
 
-  /** Answers every call of one key with 429 for a while, whatever the limit would allow. */
+  /** Answers every call of one key with 429 for a while, whatever the limit allows. */
   closeKey(atUs: number, query: URLSearchParams, response: ServerResponse): void {
     const forMs = numberIn(query, 'ms', 0);
     if (!(forMs > 0)) {

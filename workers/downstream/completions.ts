@@ -8,10 +8,10 @@ export interface MinuteLimits {
   readonly tokens: number;
 }
 
-/** One request: when it came, when it was answered, and what it used. Refused ones use nothing. */
+/** One request: when it came, when it was answered, and what it used; nothing if it was refused. */
 export interface Completion {
   readonly atUs: number;
-  /** Null while it is under way. */
+  /** Null until it is answered. */
   endUs: number | null;
   readonly tokens: number;
   readonly refused: boolean;
@@ -24,13 +24,13 @@ export interface CompletionTrace {
 }
 
 const MINUTE_US = 60_000_000;
-// How long a token takes, and each answer besides. Real models are slower; here it only has to depend on the tokens.
+// The time of a token, and of each answer on top. Real models are slower; here the time must only depend on the tokens.
 const MS_PER_TOKEN = 0.3;
 const ANSWER_MS = 50;
 
 /**
- * A language model: how many tokens a request uses is known when it is answered, not before. Limited in requests and
- * in tokens of any rolling minute; tokens count from the answer, and a minute that is full refuses.
+ * A language model: the tokens of a request are known only when it is answered. Any rolling minute has a limit of requests
+ * and of tokens; tokens count from the answer, and a full minute refuses.
  */
 export class Completions {
   readonly #limits: MinuteLimits;
@@ -42,7 +42,7 @@ export class Completions {
     this.#limits = limits;
   }
 
-  /** Uses between `least` and `most` tokens, each number as likely; the answer tells how many. */
+  /** Uses between `least` and `most` tokens, evenly distributed; the answer says how many. */
   complete(atUs: number, query: URLSearchParams, response: ServerResponse): void {
     const least = numberIn(query, 'least', 1);
     const most = numberIn(query, 'most', least);

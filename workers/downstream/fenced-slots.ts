@@ -1,4 +1,4 @@
-/** What happened to one held call in the slots: times are whatever clock the caller uses. */
+/** What happened to one held call; times are on the caller's clock. */
 export interface Slot {
   readonly fence: number;
   /** When newer fences had taken all slots while this call was still held; null: never. */
@@ -6,11 +6,11 @@ export interface Slot {
 }
 
 /**
- * The slots of a protected resource, as it can judge them itself: by fencing numbers alone.
+ * The slots of a protected resource, which it can judge by fencing numbers alone.
  *
  * Fencing numbers grow with each grant, and no more than `cap` grants are good at once. So while more than `cap` calls
- * are held, the ones with the newest `cap` fences have the slots, and the rest outlived theirs: exposed. The resource
- * needs no clock and no word from whoever grants.
+ * are held, the `cap` newest fences have the slots, and the others outlived theirs: they are exposed. The resource needs
+ * neither a clock nor the governor.
  */
 export class FencedSlots {
   readonly #cap: number;

@@ -3,7 +3,7 @@ import { epochMs, nowUs } from './arrivals.ts';
 import { FencedSlots, type Slot } from './fenced-slots.ts';
 import { answer, badRequest, numberIn } from './http.ts';
 
-/** How a held call ended: as it should, cut off with its process, turned away for its fence; or not yet. */
+/** How a held call ended: as it should, cut off with its process, rejected for its fence; or not yet. */
 export type HoldEnd = 'done' | 'cut' | 'outlived' | 'held';
 
 /** One call that held a slot, as the service saw it; microseconds of its clock. */
@@ -16,7 +16,7 @@ export interface Hold {
   readonly process: number;
   /** What the caller meant to take, in milliseconds. */
   readonly workMs: number;
-  /** When the fencing number told that its slot was another's; null: never. */
+  /** When the fencing number showed that another holder had its slot; null: never. */
   exposedUs: number | null;
 }
 
@@ -27,14 +27,14 @@ export interface HoldTrace {
 }
 
 /**
- * Calls that occupy the service for as long as the caller says: from the head of a request to the end of its body, as a
- * transaction occupies a database. So a caller that is frozen keeps its place, and one that is killed loses it at once.
+ * Calls that occupy the service from the head of a request to the end of its body, as a transaction occupies a database.
+ * So a frozen caller keeps its place, and a killed one loses it at once.
  */
 export class Holds {
   readonly #slots: FencedSlots;
   readonly #holds: { hold: Hold; slot: Slot }[] = [];
 
-  /** @param cap - How many the service can have at once. It counts, and turns away who outlived its slot. */
+  /** @param cap - How many the service can have at once. It counts them, and rejects callers that outlived their slot. */
   constructor(cap: number) {
     this.#slots = new FencedSlots(cap);
   }
@@ -63,7 +63,7 @@ export class Holds {
       this.#slots.end(slot);
     };
     request.on('end', () => {
-      // The last moment to refuse: what an outlived holder did must not be kept.
+      // The last moment to refuse: the work of an outlived holder must not be kept.
       const outlived = slot.exposedUs !== null;
       end(outlived ? 'outlived' : 'done');
       answer(
@@ -84,7 +84,7 @@ export class Holds {
     answer(response, 200, { held: this.#slots.held, calls: this.#holds.length });
   }
 
-  /** What is held stays held; the record begins anew. */
+  /** Calls stay held; the record begins again. */
   reset(): void {
     this.#holds.length = 0;
   }

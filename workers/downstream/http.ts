@@ -9,7 +9,7 @@ export function answer(response: ServerResponse, status: number, body: object): 
   response.end(text);
 }
 
-/** 429, and when to come back: in whole seconds, the header all know, and in milliseconds, which some services add. */
+/** 429 and when to come back: in whole seconds in the usual header, and in milliseconds, which some services add. */
 export function tooMany(response: ServerResponse, waitMs: number): void {
   // Too short a wait would invite the next refusal.
   const retryAfterMs = Math.max(1, Math.ceil(waitMs));

@@ -31,7 +31,7 @@ type Route = (
  *   GET  /stats, /trace, /holds, /holds/now, /completions       totals and the last second; every call of a kind
  *   POST /limit?rate=80&burst=8                                 takes more or less from now on
  *   POST /close?key=k7&ms=3000                                  answers one key 429 for a while
- *   POST /reset?rate=200&burst=40                               forgets all; the limit may be left out
+ *   POST /reset?rate=200&burst=40                               forgets all calls; the limit may be left out
  */
 export function createService(options: ServiceOptions): Server {
   const calls = new Calls(options, options.serviceMs);
@@ -59,7 +59,7 @@ export function createService(options: ServiceOptions): Server {
   };
 
   const server = createServer((request, response) => {
-    // Before anything else: whatever the server does with a call must not show in when it came.
+    // Before anything else: the arrival time must not include the server's own work.
     const atUs = nowUs();
     request.resume();
     const url = request.url ?? '/';
@@ -76,7 +76,7 @@ export function createService(options: ServiceOptions): Server {
   // Callers keep their connections for good. A server that closed idle ones would now and then reset a call
   // just being sent, and that call would look like a job failed by the limiter.
   server.keepAliveTimeout = 0;
-  // A held call lasts for as long as its caller likes.
+  // A held call lasts as long as its caller wants.
   server.requestTimeout = 0;
   return server;
 }

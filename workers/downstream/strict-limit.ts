@@ -5,8 +5,8 @@ export interface ServiceLimit {
 }
 
 /**
- * The service's own limit: a plain token bucket, written apart from the library on purpose. A service that
- * judged its callers by the caller's own code would prove nothing.
+ * The service's own limit: a plain token bucket, independent of the library on purpose. A service that
+ * used the library to judge the library would prove nothing.
  */
 export class StrictLimit {
   #limit: ServiceLimit;
@@ -23,7 +23,7 @@ export class StrictLimit {
     return this.#limit;
   }
 
-  /** Takes `cost` tokens and returns 0, or takes none and returns the seconds until they would be there. */
+  /** Takes `cost` tokens and returns 0, or takes none and returns the seconds until they are there. */
   take(cost: number, nowUs: number): number {
     this.#fill(nowUs);
     if (cost > this.#tokens) return (cost - this.#tokens) / this.#limit.rate;
@@ -31,7 +31,7 @@ export class StrictLimit {
     return 0;
   }
 
-  /** Allows more or less from now on; what is there stays, as far as the new burst holds it. */
+  /** Allows more or less from now on; tokens stay, as far as the new burst holds them. */
   change(limit: ServiceLimit, nowUs: number): void {
     this.#fill(nowUs);
     this.#limit = limit;

@@ -1,4 +1,4 @@
-/** Something that cost tokens at a moment of one clock. */
+/** Something that cost tokens at a moment. All times are of one clock. */
 export interface TimedCost {
   readonly atUs: number;
   readonly cost: number;
@@ -32,7 +32,7 @@ export function worstExcess(arrivals: Iterable<TimedCost>, rate: number, burst: 
 
 /**
  * The share of the limit that was used: (cost − burst) / (rate × seconds from the first arrival to the last).
- * The burst is taken off because it was there before the clock started. `null` if no time passed.
+ * The burst is subtracted because it was there before the clock started. `null` if no time passed.
  */
 export function utilisation(arrivals: readonly TimedCost[], rate: number, burst: number): number | null {
   const seconds = spanSeconds(arrivals);

@@ -1,6 +1,6 @@
 import { type TimedCost, totalCost } from './measure.ts';
 
-/** What happened from `fromUs` on and before `toUs`. */
+/** Items from `fromUs` on and before `toUs`. */
 export function within<Item extends { readonly atUs: number }>(
   items: readonly Item[],
   fromUs: number,
@@ -28,8 +28,8 @@ export function mostInAny(items: readonly TimedCost[], windowUs: number): number
 }
 
 /**
- * The least that any interval of `windowUs` saw that lies wholly from `fromUs` to `toUs`; `null` if none fits.
- * An interval sees least when it begins just after an item, or where the time begins.
+ * The least that any interval of `windowUs` between `fromUs` and `toUs` saw; `null` if none fits.
+ * The least interval begins just after an item, or where the time begins.
  *
  * @param items - In order of time.
  */
@@ -49,7 +49,7 @@ export function leastInAny(
     least = Math.min(least, sum);
   };
   count((atUs) => atUs < fromUs + windowUs);
-  // Just after an item: without it, and with what comes exactly a window later.
+  // Just after an item: without it, but with an item exactly a window later.
   for (const item of inside) {
     const endUs = item.atUs + windowUs;
     if (endUs >= toUs) break;
@@ -60,8 +60,8 @@ export function leastInAny(
 }
 
 /**
- * How long after `changeUs` a window of `windowUs` begins that sees at least `share` of `rate`; `null` if none does. No
- * window begins before the change; of the others, those are looked at that begin with it or with an item.
+ * How long after `changeUs` the first window of `windowUs` begins that sees at least `share` of `rate`; `null` if none does.
+ * Looks at windows that begin with the change or with a later item.
  *
  * @param items - In order of time.
  */

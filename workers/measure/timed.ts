@@ -1,7 +1,7 @@
 import type { Arrival } from '../downstream/arrivals.ts';
 import type { TimedCost } from './measure.ts';
 
-/** Calls, of one key or of all, with the ones that were refused or without. */
+/** Calls of one key or of all, with or without refused ones. */
 export function timed(
   arrivals: readonly Arrival[],
   { key, accepted }: { key?: string; accepted?: boolean } = {},

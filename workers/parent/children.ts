@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Go, Message } from '../process/messages.ts';
 
-/** The scripts that run as processes of their own. */
+/** The scripts that run as separate processes. */
 export type Script = 'downstream' | 'producer' | 'consumer' | 'caller';
 
 /** What a started process says. */
@@ -14,12 +14,12 @@ export interface ChildHooks {
   readonly onLine?: (line: string) => void;
 }
 
-// Of what the processes log, so much is kept: the latest is what explains an end.
+// How many log lines are kept: the latest explain an end.
 const KEPT_COMPLAINTS = 20;
-// How long a process may take to stop before it is killed, when nothing it still does matters any more.
+// How long a process may take to stop before it is killed, once its work no longer matters.
 const CLEAN_UP_MS = 1_500;
 
-/** One process. It is started, told things, and stopped; what it says arrives through the hooks. */
+/** One process. What it says arrives through the hooks. */
 export class Child {
   /** Resolves when the process is gone and its last message has been read. */
   readonly ended: Promise<void>;
@@ -53,7 +53,7 @@ export class Child {
     return this.#process.pid!;
   }
 
-  /** Stops it in its tracks: it runs no further until {@link thaw}, and notices nothing, not even its parent's end. */
+  /** Stops it until {@link thaw}: it notices nothing, not even its parent's end. */
   freeze(): void {
     this.#process.kill('SIGSTOP');
   }
@@ -66,14 +66,14 @@ export class Child {
     this.#process.send(message);
   }
 
-  /** Asks it to finish what it does and end. */
+  /** Asks it to finish its work and end. */
   async stop(): Promise<void> {
     this.#leaving = true;
     this.#process.kill('SIGTERM');
     await this.ended;
   }
 
-  /** Ends it at once, without a chance to finish anything. */
+  /** Ends it at once; it finishes nothing. */
   async kill(): Promise<void> {
     this.#leaving = true;
     this.#process.kill('SIGKILL');
@@ -81,14 +81,14 @@ export class Child {
   }
 }
 
-/** All processes of one run, so that none outlives it. */
+/** All processes of one run, so that no process outlives it. */
 export class Children {
   readonly #alive = new Set<Child>();
   readonly #onCrash: (error: Error) => void;
   /** The last lines that any process logged, at level `warn` unless `LOG_LEVEL` says otherwise. */
   readonly complaints: string[] = [];
 
-  /** @param onCrash - Told when a process ends that nobody has stopped. */
+  /** @param onCrash - Called when a process ends that nobody has stopped. */
   constructor(onCrash: (error: Error) => void) {
     this.#onCrash = onCrash;
   }
@@ -96,7 +96,7 @@ export class Children {
   start(script: Script, args: readonly string[], hooks: ChildHooks = {}): Child {
     const onComplaint = (line: string) => {
       const complaint = `${script}: ${shortened(line)}`;
-      // Processes that do the same work have the same to complain of.
+      // Processes that do the same work have the same complaints.
       if (this.complaints.includes(complaint)) return;
       this.complaints.push(complaint);
       if (this.complaints.length > KEPT_COMPLAINTS) this.complaints.shift();
@@ -119,7 +119,7 @@ export class Children {
   }
 }
 
-/** A log line without what only a log needs; any other line as it is. */
+/** The message of a log line; any other line unchanged. */
 function shortened(line: string): string {
   try {
     const { msg, err } = JSON.parse(line) as { msg: string; err?: { message: string } };

@@ -1,17 +1,17 @@
 import { provideRedis } from '../../scripts/redis.ts';
 import { Children } from './children.ts';
 
-/** What every run of several processes stands on. */
+/** What every run of several processes needs. */
 export interface Ground {
   readonly redisUrl: string;
   readonly children: Children;
-  /** Aborted when the run has to end; its reason is thrown wherever the run is. */
+  /** Aborted when the run must end; its reason is thrown wherever the run is. */
   readonly signal: AbortSignal;
-  /** For the names of this run: a Redis that was used before may hold queues and governors of an earlier one. */
+  /** For the names of this run: Redis may hold queues and governors of an earlier one. */
   readonly runId: string;
 }
 
-/** Where a run says what it does. */
+/** Where a run reports what it does. */
 export interface Voice {
   print(line: string): void;
   /** Called before the last lines of a run that ends early. */
@@ -19,8 +19,8 @@ export interface Voice {
 }
 
 /**
- * Runs `run` with a Redis and processes of its own, then ends all of them and this process, with the exit code that
- * `run` gave: 1 if it threw, 130 or 143 after SIGINT or SIGTERM.
+ * Runs `run` with its own Redis and processes, then ends them all and this process with the exit code that
+ * `run` returned: 1 if it threw, 130 or 143 after SIGINT or SIGTERM.
  */
 export function conduct(name: string, voice: Voice, run: (ground: Ground) => Promise<number>): void {
   const ending = new AbortController();
@@ -58,7 +58,7 @@ export function conduct(name: string, voice: Voice, run: (ground: Ground) => Pro
     });
   };
   start().then(leave, (error: unknown) => {
-    // After a signal everything in flight fails in some way, and the signal's handler is already at work.
+    // After a signal everything fails in some way, and the signal's handler is already running.
     if (ending.signal.reason === 'SIGINT' || ending.signal.reason === 'SIGTERM') return;
     voice.done();
     voice.print(`${name}: ${error instanceof Error ? error.message : error}`);
@@ -67,12 +67,12 @@ export function conduct(name: string, voice: Voice, run: (ground: Ground) => Pro
   });
 }
 
-/** Shows what the processes logged last: when something went wrong, the reason is likely there. */
+/** Shows what the processes logged last: the reason of a failure is likely there. */
 export function complain(voice: Voice, children: Children): void {
   for (const line of children.complaints) voice.print(`  ${line}`);
 }
 
-/** A pipe takes its time, and process.exit would not wait for it. */
+/** A pipe is slow, and process.exit would not wait for it. */
 export function written(out: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve) => {
     out.write(text, () => resolve());

@@ -1,4 +1,4 @@
-/** `{ serviceMs: 5, heed: true }` as the command line of a process of ours: `--service-ms 5 --heed`. Objects go as JSON. */
+/** `{ serviceMs: 5, heed: true }` as a command line: `--service-ms 5 --heed`. Objects become JSON. */
 export function flags(options: object): string[] {
   return Object.entries(options).flatMap(([name, value]) => {
     if (value === undefined || value === false) return [];

@@ -3,13 +3,13 @@ import type { Child, Children, Script } from './children.ts';
 
 const NONE: Counters = { served: 0, refused: 0, failed: 0, running: 0, held: 0, deferrals: 0, returned: 0 };
 
-/** Processes that do the same work, and are started, told to go, and stopped together. */
+/** Processes that do the same work: started, released and stopped together. */
 export class Fleet {
   readonly #children: Children;
   readonly #script: Script;
   readonly #args: readonly string[];
   readonly #members: Child[] = [];
-  /** The last counters of every process, also of one that was killed: what it did has been done. */
+  /** The last counters of every process, including killed ones: their work was done. */
   readonly #counters = new Map<Child, Counters>();
 
   constructor(children: Children, script: Script, args: readonly string[]) {
@@ -18,12 +18,12 @@ export class Fleet {
     this.#args = args;
   }
 
-  /** Those that are there now. A replaced one's successor is the last. */
+  /** The processes that are there now. A replacement comes last. */
   get members(): readonly Child[] {
     return this.#members;
   }
 
-  /** Starts processes; resolves when all are ready. None begins its work before {@link go}. */
+  /** Starts processes; resolves when all are ready. They begin their work with {@link go}. */
   async start(processes: number): Promise<void> {
     await Promise.all(Array.from({ length: processes }, () => this.#startOne(this.#args)));
   }

@@ -1,4 +1,4 @@
-/** Waits for `work`, but no longer than until the run has to end; then throws the signal's reason. */
+/** Waits for `work`; throws the signal's reason if the run must end before. */
 export async function orAbort<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
   signal.throwIfAborted();
   let onAbort!: () => void;

@@ -1,14 +1,14 @@
 import { Queue, QueueEvents, type QueueEventsListener, QueueEventsProducer } from 'bullmq';
 import { Redis } from 'ioredis';
 
-// Sent after the last event of a run: who has read it has read all before it.
+// Sent after the last event of a run: a reader that has it has all events before it.
 const END_MARK = 'demo-end';
 
 interface MarkListener extends QueueEventsListener {
   [END_MARK]: () => void;
 }
 
-/** What the demo looks at in Redis: the queues of one phase, and the server's own count of commands. */
+/** What a run reads from Redis: its queues, and the server's own count of commands. */
 export class RedisView {
   readonly #url: string;
   readonly #client: Redis;
@@ -19,17 +19,17 @@ export class RedisView {
     this.#client = new Redis(url);
     // The producer decides how long the event streams may grow; writing the options here would reset that.
     this.#queues = queueNames.map((name) => new Queue(name, { connection: { url }, skipMetasUpdate: true }));
-    // A lost connection shows in the call that needed it.
+    // A lost connection shows in the call that needs it.
     for (const emitter of [this.#client, ...this.#queues]) emitter.on('error', () => {});
   }
 
-  /** Commands the server has run since it started, those inside scripts included. */
+  /** Commands the server has run since it started, including those inside scripts. */
   async commandsProcessed(): Promise<number> {
     const info = await this.#client.info('stats');
     return Number(/total_commands_processed:(\d+)/.exec(info)?.[1]);
   }
 
-  /** Jobs that are in a queue in any state, and how many of them are put aside until later. */
+  /** Jobs in a queue in any state, and how many of them are in the delayed set. */
   async counts(): Promise<{ all: number; delayed: number }> {
     const counts = await Promise.all(
       this.#queues.map((queue) =>
@@ -44,8 +44,8 @@ export class RedisView {
   }
 
   /**
-   * How many `failed` events the queues have emitted since they exist. Read afterwards from the stream, which
-   * the producer keeps whole: listening along would cost Redis some two commands a job, and be counted.
+   * How many `failed` events the queues have emitted. Read at the end from the stream, which the producer keeps
+   * whole: listening during the run would cost Redis some two commands a job, and be counted.
    */
   async failedEvents(): Promise<number> {
     const failed = await Promise.all(this.#queues.map((queue) => this.#failedEventsOf(queue.name)));

@@ -6,7 +6,7 @@ import type { ServiceLimit } from '../downstream/strict-limit.ts';
 import type { Child, Children } from './children.ts';
 import { flags } from './flags.ts';
 
-/** The service as a run handles it: a process, told over HTTP what to do and asked what it saw. */
+/** The service in a run: a process that is told over HTTP what to do and asked what it saw. */
 export class Service {
   readonly url: string;
   readonly #process: Child;
@@ -16,7 +16,7 @@ export class Service {
     this.#process = process;
   }
 
-  /** Starts it on a free port and resolves when it listens. What is left out is as `downstream.ts --help` says. */
+  /** Starts it on a free port and resolves when it listens. Defaults are in `downstream.ts --help`. */
   static start(children: Children, options: Partial<ServiceOptions>): Promise<Service> {
     return new Promise((resolve) => {
       const child = children.start('downstream', flags(options), {
@@ -48,7 +48,7 @@ export class Service {
     return this.#ask('GET', '/completions');
   }
 
-  /** It takes more, or less, from now on; resolves to when that was, on its clock. */
+  /** It takes more or less from now on; resolves to when that was, on its clock. */
   async changeLimit({ rate, burst }: ServiceLimit): Promise<number> {
     const { atUs } = await this.#ask<{ atUs: number }>('POST', `/limit?rate=${rate}&burst=${burst}`);
     return atUs;

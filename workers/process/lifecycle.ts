@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
 import type { Go, Message } from './messages.ts';
 
-/** Whether another process of ours started this one and talks to it. */
+/** Whether a parent process started this one and talks to it. */
 const hasParent = process.send !== undefined;
 
 /**
  * Runs `stop` once on SIGTERM or SIGINT and exits with 0 if it did not exit by itself, or with 1 if it fails.
  *
- * With a parent, SIGINT is left to it: a terminal sends Ctrl-C to every process in the foreground, and the
- * parent has to end them in its own order. A parent that is gone, even by SIGKILL, closes the channel: then
- * nobody is left to stop this process, so it ends at once.
+ * With a parent, SIGINT is ignored: a terminal sends Ctrl-C to every process in the foreground, and the
+ * parent must end them in its own order. When the parent is gone, even by SIGKILL, the channel closes and
+ * this process ends at once, because nobody is left to stop it.
  */
 export function onStop(log: Logger, stop: () => Promise<void>): void {
   let stopping = false;
@@ -30,13 +30,13 @@ export function onStop(log: Logger, stop: () => Promise<void>): void {
   if (hasParent) process.on('disconnect', () => process.exit(1));
 }
 
-/** Tells the parent, or whoever reads stdout when there is none. One JSON object a message. */
+/** Sends a message to the parent, or without one to stdout. One JSON object a message. */
 export function report(message: Message): void {
   if (process.send) process.send(message);
   else process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
-/** The last {@link report} of a process whose work is done: ends it once the message is out. */
+/** The last {@link report} of a process: ends it once the message is out. */
 export function reportAndExit(message: Message): void {
   const exit = () => process.exit(0);
   if (process.send) process.send(message, exit);
@@ -44,8 +44,8 @@ export function reportAndExit(message: Message): void {
 }
 
 /**
- * Runs `start` once: when the parent says so, or at once without one. Processes take unequal time to start; their
- * parent lets them go together, when all are there.
+ * Runs `start` once: when the parent says so, or at once without a parent. Processes take unequal time to start, so their
+ * parent lets them begin together.
  */
 export function startWhenTold(start: () => void): void {
   if (!hasParent) {

@@ -1,4 +1,4 @@
-/** What a consumer has done since it started, and what it is at now. */
+/** What a consumer has done since it started, and what it does now. */
 export interface Counters {
   /** Calls the service has answered with success. */
   readonly served: number;
@@ -10,7 +10,7 @@ export interface Counters {
   readonly running: number;
   /** Jobs waiting in this process for their tokens now. */
   readonly held: number;
-  /** Jobs put aside until a slot of their own, so far. */
+  /** Times a job was deferred until its turn, so far. */
   readonly deferrals: number;
   /** Jobs put back to the head of their queue, so far. */
   readonly returned: number;

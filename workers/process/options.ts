@@ -1,13 +1,13 @@
 import { Command, type CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { LimitsOptions } from 'flyball';
 
-/** A job's cost, or something else in whole numbers, is drawn between these two, both included. */
+/** A job's cost, or another whole number, is drawn from this range, both ends included. */
 export interface CostRange {
   readonly min: number;
   readonly max: number;
 }
 
-/** Exit code for an option that makes no sense; 1 is kept for a run that failed. */
+/** Exit code for an invalid option; 1 is for a run that failed. */
 const EXIT_BAD_OPTION = 2;
 
 /** A command whose usage errors end the process with {@link EXIT_BAD_OPTION}. */
@@ -19,7 +19,7 @@ export function command(name: string, description: string): Command {
     .exitOverride((error: CommanderError) => process.exit(error.exitCode === 0 ? 0 : EXIT_BAD_OPTION));
 }
 
-/** Ends the process with a message in the shape commander gives its own. */
+/** Ends the process with a message in commander's own form. */
 export function badOption(program: Command, option: string, expected: string, got: string): never {
   program.error(`error: option '${option}' is invalid. Expected ${expected}, got ${got}.`);
 }
@@ -36,7 +36,7 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   };
 }
 
-/** `--cost`, the same for all who draw costs. */
+/** `--cost`, the same for all programs that draw costs. */
 export function costOption(): Option {
   return new Option('--cost <tokens>', 'what a job costs: 3, or 1-5')
     .argParser(range)
@@ -65,7 +65,7 @@ export function choice<Word extends string>(words: readonly Word[]): (text: stri
   };
 }
 
-/** Limits as JSON, as they stand in code; what is wrong in them the governor says. */
+/** Limits as JSON, in the form they have in code; the governor checks them. */
 export function limitsJson(text: string): LimitsOptions {
   try {
     return JSON.parse(text) as LimitsOptions;

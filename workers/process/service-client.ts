@@ -1,7 +1,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What the service is told about a call, beside its cost. */
+/** What the service is told about a call besides its cost. */
 export interface Call {
   readonly cost: number;
   readonly job: string;
@@ -22,8 +22,8 @@ const WARM_CONNECTIONS = 10;
 const WARM_ROUNDS = 5;
 
 /**
- * Calls the service over kept connections. Each call resolves with what the service said, and rejects only if it said
- * nothing.
+ * Calls the service over kept connections. Each call resolves with the service's answer, and rejects only if there is
+ * none.
  *
  * node:http and not fetch: on Node 20 a call costs 52 µs of CPU this way and 264 µs by fetch, and these
  * processes share their cores with Redis and the service.
@@ -42,7 +42,7 @@ export class ServiceClient {
     return this.#send('POST', `/call?cost=${cost}&${who}&attempt=${attempt}&ageMs=${ageMs}`);
   }
 
-  /** Occupies the service for `workMs`: the request is begun, and its body ended only then. */
+  /** Occupies the service for `workMs`: the request's body ends only then. */
   async hold(fence: number, workMs: number): Promise<Answer> {
     const [sent, answered] = this.#begin(
       'POST',
@@ -50,20 +50,20 @@ export class ServiceClient {
     );
     sent.flushHeaders();
     const worked = sleep(workMs);
-    // Whatever comes first: a service that is gone answers before the work is done.
+    // The first of the two: a service that is gone answers before the work is done.
     await Promise.race([worked, answered]);
     sent.end();
     return answered;
   }
 
-  /** Asks the language model for an answer of so many tokens. */
+  /** Asks the language model for an answer of `least` to `most` tokens. */
   complete(least: number, most: number): Promise<Answer> {
     return this.#send('POST', `/complete?least=${least}&most=${most}`);
   }
 
   /**
-   * Opens connections and uses them a little, without a call. The first request of a fresh process takes some
-   * 50 ms longer than the others: a call made in that time would arrive late, and the next ones not.
+   * Opens connections and uses them without a call. The first request of a fresh process takes some 50 ms longer
+   * than the others: a call made in that time would arrive late, and the next ones not.
    */
   async warmUp(): Promise<void> {
     for (let round = 0; round < WARM_ROUNDS; round++) {

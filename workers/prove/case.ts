@@ -4,11 +4,11 @@ import type { Ground } from '../parent/conduct.ts';
 export interface Stage extends Ground {
   /** Names queues and governors of this run; a case may add to it. */
   readonly name: string;
-  /** Says how far the run is. */
+  /** Reports the progress of the run. */
   readonly say: (line: string) => void;
 }
 
-/** One thing that was promised, and what was measured. */
+/** One promise, and what was measured. */
 export interface Demand {
   readonly what: string;
   readonly promised: string;
@@ -21,7 +21,7 @@ export interface Proof {
   /** By the names of the JSON. */
   readonly figures: object;
   readonly demands: readonly Demand[];
-  /** How it went over time, for a chart. */
+  /** The course over time, for a chart. */
   readonly series?: readonly object[];
 }
 
@@ -35,7 +35,7 @@ export interface ProveCase {
 
 type Measured = number | null;
 
-/** @param was - Null, or not finite: it could not be measured, or never came; then the promise is broken. */
+/** @param was - Null or not finite: it could not be measured or never came, which breaks the promise. */
 export function atMost(what: string, was: Measured, most: number, unit = ''): Demand {
   return demand(what, was, `≤ ${number(most, unit)}`, (value) => value <= most, unit);
 }

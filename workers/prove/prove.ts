@@ -6,13 +6,10 @@ import { command } from '../process/options.ts';
 import type { Proof, ProveCase } from './case.ts';
 import { cases } from './cases/index.ts';
 
-const program: Command = command(
-  'prove',
-  'Runs one of the promises with real processes and measures whether it is kept.',
-)
-  .argument('[case]', 'which; without it they are listed')
+const program: Command = command('prove', 'Runs real processes and measures whether a promise is kept.')
+  .argument('[case]', 'which one; without it, lists them')
   .option('--json', 'the last line on stdout is the result as JSON')
-  .option('--json-series <file>', 'writes how it went over time, for a chart, if the case has that')
+  .option('--json-series <file>', 'writes the course over time, for a chart, if the case has one')
   .addHelpText(
     'after',
     `\nCases:\n${list()}\n\nExit code: 0 the promise was kept, 1 it was broken, 2 wrong usage, 130 Ctrl-C.`,
@@ -50,7 +47,7 @@ function prove(chosen: ProveCase): void {
   });
 }
 
-/** JSON has stdout to itself, so that a pipe can read it. */
+/** With --json, stdout has only the JSON, so that a pipe can read it. */
 async function tell({ name: which }: ProveCase, proof: Proof, ok: boolean, seconds: number): Promise<void> {
   if (options.jsonSeries !== undefined) {
     await writeFile(options.jsonSeries, `${JSON.stringify(proof.series ?? [])}\n`);
@@ -64,7 +61,7 @@ async function tell({ name: which }: ProveCase, proof: Proof, ok: boolean, secon
   }
 }
 
-/** What was demanded, then all figures as they are in the JSON. */
+/** The demands, then all figures as in the JSON. */
 function tableOf({ demands, figures }: Proof): string {
   const table = new Table({
     head: ['', 'promised', 'measured', ''],

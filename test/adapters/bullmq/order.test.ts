@@ -129,13 +129,13 @@ describe('a long backlog', () => {
     collectGarbage();
     const heapBefore = process.memoryUsage().heapUsed;
 
-    const parked: number[] = [];
+    const deferred: number[] = [];
     const active: number[] = [];
     const untilMs = performance.now() + 3_000;
     const seen = bench.starts.length;
     while (performance.now() < untilMs) {
       const counts = await queue.getJobCounts('delayed', 'active');
-      parked.push(counts.delayed ?? 0);
+      deferred.push(counts.delayed ?? 0);
       active.push(counts.active ?? 0);
       await sleep(50);
     }
@@ -144,7 +144,7 @@ describe('a long backlog', () => {
     const grownMb = (process.memoryUsage().heapUsed - heapBefore) / 2 ** 20;
     await context.annotate(`heap grew by ${grownMb.toFixed(1)} MB; at most ${Math.max(...active)} active`);
 
-    expect(Math.max(...parked)).toBe(0);
+    expect(Math.max(...deferred)).toBe(0);
     expect(started).toBeGreaterThanOrEqual(50 * 3 * 0.95);
     expect(started).toBeLessThanOrEqual(50 * 3 * 1.05 + 5);
     expect(grownMb).toBeLessThan(5);

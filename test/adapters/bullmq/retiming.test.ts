@@ -110,7 +110,7 @@ describe('after a change of the limits', () => {
     // user has moved since, one that is gone, and one that is to be moved.
     const byUser = await queue.add('a', {}, { delay: 3_600_000 });
     const retried = await queue.add('b', {}, { attempts: 2, backoff: { type: 'fixed', delay: 3_600_000 } });
-    const [moved, gone, parked] = await Promise.all([1, 2, 3].map(() => queue.add('a', {})));
+    const [moved, gone, deferred] = await Promise.all([1, 2, 3].map(() => queue.add('a', {})));
     await until(async () => (await queue.getDelayedCount()) === 5, 'five delayed');
     await governor.deferrals.note(queue.qualifiedName, {
       job: retried.id!,
@@ -125,7 +125,7 @@ describe('after a change of the limits', () => {
     await change(bench, governor, shopLimit(1, 1_000));
     await hears(2);
     const delayOf = async (id: string) => (await queue.getJob(id))!.delay;
-    await until(async () => (await delayOf(parked!.id!)) < 5_000, 'a new time', 1_000);
+    await until(async () => (await delayOf(deferred!.id!)) < 5_000, 'a new time', 1_000);
     expect(await delayOf(byUser.id!)).toBe(3_600_000);
     expect(await delayOf(retried.id!)).toBe(3_600_000);
     expect(await delayOf(moved!.id!)).toBe(1_800_000);

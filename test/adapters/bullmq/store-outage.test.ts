@@ -107,7 +107,7 @@ describe.concurrent('while the governor’s store is away', () => {
 });
 
 // https://github.com/ixti/sidekiq-throttled/issues/36: hundreds of jobs at 10 an hour were taken and put back each second.
-test.concurrent('300 jobs that are parked for hours cost the server next to nothing', async (context) => {
+test.concurrent('300 jobs that are deferred for hours cost the server next to nothing', async (context) => {
   const server = await startRedis();
   const connection = connect({ maxRetriesPerRequest: null }, server.url);
   const bench = new Bench(context, connection);
@@ -125,7 +125,7 @@ test.concurrent('300 jobs that are parked for hours cost the server next to noth
   const before = await commands();
   await sleep(3_000);
   const perJobAndMinute = (((await commands()) - before) * 20) / 299;
-  await context.annotate(`${perJobAndMinute.toFixed(2)} commands per parked job and minute`);
+  await context.annotate(`${perJobAndMinute.toFixed(2)} commands per deferred job and minute`);
   expect(perJobAndMinute).toBeLessThan(10);
   expect(worker.governing.deferrals).toBeLessThanOrEqual(2 * 299);
 });

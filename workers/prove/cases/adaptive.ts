@@ -23,7 +23,7 @@ const service = (capacity: number) => ({ rate: capacity, burst: capacity / 10 })
 
 export const adaptive: ProveCase = {
   name: 'adaptive',
-  about: `a service takes ${CAPACITIES.join(', then ')} calls a second and nobody is told: the limit follows`,
+  about: `a service takes ${CAPACITIES.join(', then ')} calls a second and tells nobody: the limit follows`,
 
   async run(stage) {
     const { signal, redisUrl, children, name, say } = stage;

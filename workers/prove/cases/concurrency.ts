@@ -11,20 +11,20 @@ import { type Harm, heldFigures } from '../figures/held.ts';
 const CAP = 20;
 const LEASE_MS = 1_000;
 const PROCESSES = 8;
-// More callers than slots by far, so that a free slot always has one that waits for it.
+// Far more callers than slots, so that one always waits for a free slot.
 const LOOPS = 10;
 const SECONDS = 60;
-// As long as a slow query: what is measured is the limit, and not how fast two cores start calls. Shorter than what is left
-// of a lease at its next renewal, since a fence only tells who came before whom.
+// As long as a slow query, to measure the limit and not how fast two cores start calls. Shorter than what is left
+// of a lease at its next renewal, since a fence only tells which holder came first.
 const WORK_MS = '500-650';
 const HANDOVER_MS = 50;
-// A slot is free when its lease has lapsed; the server sees it when the next holder has been told and has come, at the latest.
+// A slot is free when its lease has lapsed; the server sees it at the latest when the next holder has been told and has come.
 const LONGEST_HANDOVER_MS = 100;
-// Longer than a lease, so that what was frozen has lost its slots when it goes on.
+// Longer than a lease, so that a frozen process has lost its slots when it goes on.
 const FREEZE_MS = LEASE_MS + 2_000;
-// Far enough apart for each death to be seen by itself: a lease, and some time with all slots in use.
+// Far enough apart to see each death by itself: a lease, and some time with all slots in use.
 const GAP_MS = { min: 6_000, max: 9_000 };
-// Which of the blows, counted from 0, freeze a process; the others kill one.
+// The blows, counted from 0, that freeze a process; the others kill one.
 const FREEZES = [2, 5];
 
 const limits: LimitsOptions = { slots: { kind: 'concurrency', max: CAP, leaseMs: LEASE_MS } };
@@ -62,7 +62,7 @@ export const concurrency: ProveCase = {
     return {
       figures: { ...figures, kills: blows.kills.length, freezes: blows.freezes.length, leaseMs: LEASE_MS },
       demands: [
-        atMost('held at once, outlived ones apart', figures.maxHeld, CAP),
+        atMost('held at once, without outlived ones', figures.maxHeld, CAP),
         atLeast('outlived holders exposed by their fence', figures.exposed, 1),
         exactly('exposed though within their lease', figures.exposedWithinLease, 0),
         exactly('exposed and not turned away', figures.exposed - figures.turnedAway, 0),
@@ -74,7 +74,7 @@ export const concurrency: ProveCase = {
   },
 };
 
-/** Kills or freezes a process of the fleet now and then, until the time is over. */
+/** Kills or freezes a process of the fleet from time to time, until the time is over. */
 async function strike(
   { signal, say }: Stage,
   service: Service,
@@ -87,7 +87,7 @@ async function strike(
   for (let blow = 0; ; blow++) {
     const gapMs = GAP_MS.min + Math.random() * (GAP_MS.max - GAP_MS.min);
     const leftMs = (endUs - nowUs()) / 1000;
-    // No blow so late that its outcome could not be seen.
+    // A later blow would leave no time to see its outcome.
     if (leftMs < gapMs + FREEZE_MS) {
       await pause(signal, leftMs);
       await orAbort(signal, replacing);
@@ -109,7 +109,7 @@ async function strike(
   }
 }
 
-/** The process that holds the most: one that holds nothing has no lease to outlive. */
+/** The process that holds the most slots: one without slots has no lease to outlive. */
 async function busiest(service: Service, fleet: Fleet): Promise<Child> {
   const { holds } = await service.holds();
   const heldBy = ({ pid }: Child) =>

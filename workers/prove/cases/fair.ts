@@ -12,9 +12,9 @@ const PROCESSES = 4;
 const RATE = 120;
 const WEIGHTS = { a: 3, b: 2, c: 1 };
 const FLOOD = 10_000;
-// The others ask for half as much again as they get, so that they always have a job that waits.
+// The others ask for half as much again as they get, so that each always has a job that waits.
 const OFFERED = { a: 90, b: 60 };
-// Of the others, who begin when the flood is there and the workers go.
+// Of the others, which begin when the flood is there and the workers run.
 const ALL_SEEN_MS = 40_000;
 const SETTLING_MS = 3_000;
 const SECONDS = 10;
@@ -24,9 +24,9 @@ const limits: LimitsOptions = {
 };
 
 interface Run extends ShareFigures {
-  /** From the begin of the others until the service had seen calls of each key. */
+  /** From the start of the others until the service had seen calls of each key. */
   readonly allSeenMs: number;
-  /** Of the jobs that were done in the measured time. */
+  /** Of the jobs done in the measured time. */
   readonly startsPerJob: number;
   readonly mostStarts: number;
 }
@@ -47,7 +47,7 @@ export const fair: ProveCase = {
   },
 };
 
-/** One key floods, the others begin; then the shares over some seconds, once all have been seen. */
+/** One key floods, then the others begin. Measures the shares over some seconds once all have been seen. */
 async function measured(
   { signal, redisUrl, children, say }: Stage,
   name: string,

@@ -9,13 +9,13 @@ import { minuteFigures } from '../figures/minutes.ts';
 
 const PROCESSES = 4;
 const LOOPS = 4;
-// A minute that can be looked at wherever it lies, and some time beside it.
+// Some more than a minute, so that several rolling minutes fit.
 const SECONDS = 68;
 const PROVIDER = { requestsPerMinute: 1_500, tokensPerMinute: 600_000 };
 const TOKENS = { min: 400, max: 800 };
-// What an answer takes at least. What it takes beyond that is known, and charged, only afterwards.
+// The least that an answer uses. What it uses beyond that is known, and charged, only afterwards.
 const ESTIMATE = TOKENS.min;
-// What answers under way can go over their estimates is not charged yet; this part of the limit is left for it.
+// The overrun of answers on their way is not charged yet; this part of the limit is left for it.
 const MARGIN = 0.01;
 // Small, since a strict limit runs at its rate less its burst.
 const BURST_SHARE = 0.02;

@@ -12,7 +12,7 @@ const PROCESSES = 4;
 const SHOPS = ['s0', 's1', 's2', 's3', 's4'];
 const CLOSED = 's2';
 const RATE = 40;
-// Somewhat more than the limits let pass, so that every shop always has a job that waits.
+// Somewhat more than the limits let pass, so that a job of every shop always waits.
 const OFFERED = 1.15 * RATE;
 const RETRY_AFTER_MS = 3_000;
 const STEADY_MS = 4_000;

@@ -11,14 +11,14 @@ import { deploy } from './reconfigure/deploy.ts';
 
 const PROCESSES = 4;
 const KEYS = Array.from({ length: 10 }, (_, i) => `p${i}`);
-const PARKED = 500;
+const DEFERRED = 500;
 const WAITING = 5_000;
 const RATE = 30;
 const KEY_PART = 100;
-// A bucket of one loses its time whenever its job is late, as those are that meet a full limit besides: some quarter of the rate.
+// A bucket of one token loses time whenever its job is late: jobs that also meet a full limit would lose a quarter of the rate.
 const KEY_BURST = 3;
 const FACTOR = 10;
-// Short enough for parked jobs to be left when the rate is lowered again: their old slots must not break its bound.
+// Short enough to leave deferred jobs when the rate is lowered again: their old turns must not break its bound.
 const RAISED_MS = 3_500;
 const LOWERED_MS = 6_000;
 
@@ -32,7 +32,7 @@ function limitsAt(rate: number): LimitsOptions {
 
 export const reconfigure: ProveCase = {
   name: 'reconfigure',
-  about: `the rate raised and lowered tenfold under ${PARKED} parked and ${WAITING} waiting jobs; a deploy of new limits`,
+  about: `the rate raised and lowered tenfold under ${DEFERRED} deferred and ${WAITING} waiting jobs; a deploy of new limits`,
 
   async run(stage) {
     const service = await orAbort(stage.signal, Service.start(stage.children, { rate: 1e6, burst: 1e6 }));
@@ -42,23 +42,23 @@ export const reconfigure: ProveCase = {
     return {
       figures: { ...figures, flaps, ...seen },
       demands: [
-        atLeast('jobs parked behind closed keys at the change', figures.parked, 0.9 * PARKED),
+        atLeast('jobs deferred behind closed keys at the change', figures.deferred, 0.9 * DEFERRED),
         atMost('raised tenfold: the new rate reached after', figures.reachedMs, 1_000, 'ms'),
-        atMost('raised: the rate of the parked keys reached after', figures.parkedReachedMs, 1_000, 'ms'),
+        atMost('raised: the rate of the deferred keys reached after', figures.deferredReachedMs, 1_000, 'ms'),
         atMost('lowered tenfold: excess from 1 s on, tokens', figures.loweredExcess, figures.tolerated),
-        atMost('lowered: excess of the worst parked key', figures.parkedLoweredExcess, figures.tolerated),
+        atMost('lowered: excess of the worst deferred key', figures.deferredLoweredExcess, figures.tolerated),
         exactly('limits that came back after a deploy', flaps, 0),
       ],
     };
   },
 };
 
-/** Parks jobs, raises the rate, lowers it again; tells when that was, on the service's clock. */
+/** Lets jobs be deferred, raises the rate, lowers it again. Resolves to when that was, on the service's clock. */
 async function steer(stage: Stage, service: Service): Promise<Change> {
   const { signal, redisUrl, children, name, say } = stage;
-  // Queues of their own: a parked job that is due goes to the tail of its queue, and would wait behind the others.
-  const queues = [`${name}-parked`, `${name}-waiting`] as const;
-  const produced = [KEYS.map((key) => `${key}=${PARKED / KEYS.length}`).join(','), `=${WAITING}`];
+  // Separate queues: a deferred job that is due goes to the tail of its queue, and would wait behind the others.
+  const queues = [`${name}-deferred`, `${name}-waiting`] as const;
+  const produced = [KEYS.map((key) => `${key}=${DEFERRED / KEYS.length}`).join(','), `=${WAITING}`];
   for (const [i, queue] of queues.entries()) {
     const producer = children.start(
       'producer',
@@ -66,7 +66,7 @@ async function steer(stage: Stage, service: Service): Promise<Change> {
     );
     await orAbort(signal, producer.ended);
   }
-  const parkedQueue = new RedisView(redisUrl, [queues[0]]);
+  const deferredQueue = new RedisView(redisUrl, [queues[0]]);
   const governor = createGovernor({ name, connection: redisUrl, limits: limitsAt(RATE) });
   const fleet = new Fleet(
     children,
@@ -79,11 +79,11 @@ async function steer(stage: Stage, service: Service): Promise<Change> {
   try {
     await orAbort(signal, fleet.start(PROCESSES));
     fleet.go();
-    say('parking jobs behind closed keys');
-    let parked = 0;
-    await until(signal, 'jobs parked', 20_000, async () => {
-      parked = (await parkedQueue.counts()).delayed;
-      return parked >= 0.92 * PARKED; // the first of each key ran from its burst
+    say('deferring jobs behind closed keys');
+    let deferred = 0;
+    await until(signal, 'jobs deferred', 20_000, async () => {
+      deferred = (await deferredQueue.counts()).delayed;
+      return deferred >= 0.92 * DEFERRED; // the first of each key ran from its burst
     });
     await pause(signal, 2_000);
     const { epochMs } = await service.trace();
@@ -100,7 +100,7 @@ async function steer(stage: Stage, service: Service): Promise<Change> {
     const endUs = nowUs();
     await orAbort(signal, fleet.stop());
     return {
-      parked,
+      deferred,
       raisedUs,
       loweredUs,
       endUs,
@@ -112,6 +112,6 @@ async function steer(stage: Stage, service: Service): Promise<Change> {
     };
   } finally {
     await governor.close();
-    await parkedQueue.close();
+    await deferredQueue.close();
   }
 }

@@ -2,7 +2,7 @@ import type { Arrival } from '../../downstream/arrivals.ts';
 import { round } from '../../measure/measure.ts';
 import { ratePerSecond } from '../../measure/rolling.ts';
 
-/** A time in which the service could take so many calls a second; microseconds of its clock. */
+/** A time in which the service could take `capacity` calls a second; microseconds of its clock. */
 export interface Phase {
   readonly capacity: number;
   readonly fromUs: number;
@@ -19,7 +19,7 @@ export interface PhaseFigures {
   readonly capacity: number;
   /** Calls that were accepted, over what the capacity allows, from 10 s after the phase began to its end. */
   readonly used: number;
-  /** Of all calls in that time, those that were answered 429. */
+  /** The share of all calls in that time that was answered 429. */
   readonly refusedShare: number;
   /** The same over the whole phase. */
   readonly refusedShareOfAll: number;

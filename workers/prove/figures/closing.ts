@@ -11,7 +11,7 @@ export interface Closing {
   readonly endUs: number;
   readonly closed: string;
   readonly shops: readonly string[];
-  /** Of each shop, tokens a second. */
+  /** Tokens a second of each shop. */
   readonly rate: number;
   readonly burst: number;
 }
@@ -21,14 +21,14 @@ export interface ClosingFigures {
   readonly refusals: number;
   /** The last of its calls before the pause was felt everywhere. */
   readonly lastCallMs: number | null;
-  /** Those later than {@link FELT_MS}, and before it could be called again. */
+  /** Its calls later than {@link FELT_MS} and before it could be called again. */
   readonly callsWhileClosed: number;
-  /** The rate of the worst-served other shop while it was closed, over what its limit allows. */
+  /** The rate of the worst-served other shop during the closing, over what its limit allows. */
   readonly othersShare: number;
   /** The same before it was closed, to compare. */
   readonly othersShareBefore: number;
   readonly resumedMs: number | null;
-  /** In the second after that: over its rate, with a bucket that was empty. */
+  /** In the second after that: the excess over its rate, with an empty bucket. */
   readonly resumedExcess: number;
   readonly laterExcess: number;
   readonly tolerated: number;

@@ -4,27 +4,27 @@ import { percentile, round, roundOrNull } from '../../measure/measure.ts';
 /** What was done to the callers, in microseconds of the service's clock. */
 export interface Harm {
   readonly cap: number;
-  /** An unrenewed slot is another's after this; its holder renews three times as often. */
+  /** After this time a slot that was not renewed goes to another holder; holders renew three times as often. */
   readonly leaseUs: number;
   readonly kills: readonly { readonly process: number; readonly atUs: number }[];
   readonly freezes: readonly { readonly process: number; readonly fromUs: number; readonly toUs: number }[];
-  /** From when the service was full, to when it was no longer kept so. */
+  /** From when the service was full until it was no longer kept full. */
   readonly fromUs: number;
   readonly toUs: number;
 }
 
 export interface HeldFigures {
-  /** The most held at once, those that had outlived their lease while frozen not counted. */
+  /** The most held at once, without those that outlived their lease while frozen. */
   readonly maxHeld: number;
   /** The same with them. */
   readonly maxInFlight: number;
-  /** Calls whose fencing number told the service that their slot was another's. */
+  /** Calls whose fencing number showed the service that another holder had their slot. */
   readonly exposed: number;
   /** Those of them that had not outlived their lease: the service held too many. */
   readonly exposedWithinLease: number;
-  /** Of exposed calls, those that were turned away in the end. */
+  /** Exposed calls that were rejected in the end. */
   readonly turnedAway: number;
-  /** The longest time from a process's death, with calls held, until as many slots were in use as before. */
+  /** The longest time from the death of a process that held calls until as many slots were in use as before. */
   readonly slotBackMs: number | null;
   readonly releaseToStartP99Ms: number | null;
   /** Work that was completed, over cap × time: 1 if every slot worked at every moment. */
@@ -64,8 +64,8 @@ export function heldFigures(holds: readonly Hold[], harm: Harm): HeldFigures {
 }
 
 /**
- * From when a call may have lost its slot: its process had been frozen for two thirds of a lease, the shortest that is left
- * of one when nobody renews it any more. Also a call that its process began only after it was thawed, though
+ * From when a call may have lost its slot: its process had been frozen for two thirds of a lease, the least that is left
+ * of one when nobody renews it any more. Also a call that its process began only after the freeze, although
  * its slot was granted before: newer ones had begun that long ago. Infinity for all others.
  */
 function outlivedUs(hold: Hold, holds: readonly Hold[], { leaseUs, freezes }: Harm): number {
@@ -85,7 +85,7 @@ function endOf({ endUs }: Hold): number {
   return endUs ?? Number.POSITIVE_INFINITY;
 }
 
-/** Begins and ends in order of time; what ends at one moment makes room for what begins at it. */
+/** Starts and ends in order of time. An end makes room for a start at the same moment. */
 function steps(holds: readonly Hold[], end: (hold: Hold) => number): Step[] {
   return holds
     .filter((hold) => end(hold) > hold.beginUs)
@@ -105,8 +105,8 @@ function most(list: readonly Step[]): number {
 }
 
 /**
- * From the death of a process until all slots were in use again, or had just been given back and not begun anew; nothing
- * if it held none.
+ * From the death of a process until all slots were in use again, or had just been given back and not started again;
+ * empty if it held none.
  */
 function slotBackUs(
   holds: readonly Hold[],
@@ -130,8 +130,8 @@ function slotBackUs(
 }
 
 /**
- * How long each freed slot stayed empty: ends and begins matched in order. Only ends with a release count: not those
- * of killed callers, nor of those whose slot was another's by then.
+ * How long each freed slot stayed empty: ends and starts matched in order. Only ends with a release count: not those
+ * of killed callers, nor of callers that had lost their slot.
  */
 function releaseToStartUs(
   holds: readonly Hold[],

@@ -14,16 +14,16 @@ export interface MinuteFigures {
   readonly requests: number;
   readonly tokens: number;
   readonly refused: number;
-  /** Of the limit, in the rolling minute with the most. */
+  /** The share of the limit in the rolling minute with the most. */
   readonly mostTokensShare: number;
   readonly mostRequestsShare: number;
-  /** Of the limit, in the rolling minute with the least; null if the run was shorter. */
+  /** The share of the limit in the rolling minute with the least; null if the run was shorter. */
   readonly leastTokensShare: number | null;
 }
 
 const MINUTE_US = 60_000_000;
 
-/** Requests count when they come, tokens when they are known, as the provider counts them. */
+/** Requests count when they arrive, tokens when they are known, as the provider counts them. */
 export function minuteFigures(completions: readonly Completion[], plan: MinutePlan): MinuteFigures {
   const requests = completions.map(({ atUs }) => ({ atUs, cost: 1 }));
   const tokens = completions

@@ -7,13 +7,13 @@ export interface SharePlan {
   readonly fromUs: number;
   readonly toUs: number;
   readonly weights: Readonly<Record<string, number>>;
-  /** Of all together, tokens a second. */
+  /** Tokens a second of all together. */
   readonly rate: number;
 }
 
 export interface ShareFigures {
   readonly tokens: Readonly<Record<string, number>>;
-  /** Of each key: its part of all tokens, over its part of all weights. 1: exactly its share. */
+  /** For each key: its part of all tokens, over its part of all weights. 1: exactly its share. */
   readonly ofShare: Readonly<Record<string, number>>;
   /** All tokens over what the limit allows in that time. */
   readonly used: number;

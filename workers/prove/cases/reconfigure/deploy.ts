@@ -18,8 +18,8 @@ const JOBS = 3_000;
 const limitsAt = (rate: number): LimitsOptions => ({ calls: perSecond(rate, { burst: 5 }) });
 
 /**
- * A rolling restart: one process after the other gets new code with other limits. Half-way a process of the old code dies
- * and is started again, as the old code: it comes last, and must not bring the old limits back.
+ * A rolling restart: one process after the other gets new code with other limits. Half-way a process with the old code dies
+ * and is started again with the old code: it comes last, and must not bring the old limits back.
  */
 export async function deploy(stage: Stage, service: Service): Promise<FlapFigures> {
   const { signal, redisUrl, children, say } = stage;
