@@ -71,7 +71,7 @@ test.each([
   [
     ['--burst', '3'],
     "'--cost <tokens>'",
-    'Expected at most --burst (3): a dearer job could never pass, got 1-5',
+    'Expected at most --burst (3): a job of a higher cost could never pass, got 1-5',
   ],
   [['--key-rate', '5'], "'--key-rate <tokens>'", 'Expected --keys along with it, got --key-rate 5 alone'],
 ])('%j makes no sense: a message and exit code 2', async (args, option, message) => {
