@@ -1,15 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { MAX_DEBT_UNITS } from '../../src/core/buckets/constants.ts';
+import { horizonUs } from '../../src/core/buckets/rate/debt.ts';
 import type { Verdict } from '../../src/core/decide/verdict.ts';
 import { CostExceedsBurstError } from '../../src/core/errors.ts';
 import type { LimitsOptions } from '../../src/core/limits/limit.ts';
-import {
-  horizonUs,
-  MAX_CAPACITY_UNITS,
-  MAX_DEBT_UNITS,
-  perDay,
-  perHour,
-  perSecond,
-} from '../../src/core/limits/rate.ts';
+import { perDay, perHour, perSecond } from '../../src/core/limits/rate.ts';
+import { MAX_CAPACITY_UNITS } from '../../src/core/limits/rate-units.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from '../store/support/terms.ts';
 import { connect, uniqueName } from '../support/redis.ts';

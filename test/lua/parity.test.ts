@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Bucket } from '../../src/core/buckets/rate/debt.ts';
+import type { RateState } from '../../src/core/buckets/rate/index.ts';
 import type { Receipt } from '../../src/core/decide/verdict.ts';
 import { parseLimits } from '../../src/core/limits/limit.ts';
 import { RedisStore } from '../../src/store/redis/redis-store.ts';
@@ -33,10 +33,10 @@ function plain(result: unknown): unknown {
   if (typeof result !== 'object' || result === null) return result;
   if ('limit' in result) return { ...result, limit: (result as { limit: { name: string } }).limit.name };
   if ('receipt' in result) return { ...result, receipt: plain(result.receipt) };
-  if (!('demands' in result)) return result;
-  const { startUs, ahead, version, holder, demands } = result as Receipt;
-  const flat = demands.map(({ demand, ...rest }) => ({ bucket: demand.bucket, cost: demand.cost, ...rest }));
-  return { startUs, ahead, version, holder, demands: flat };
+  if (!('charges' in result)) return result;
+  const { startUs, ahead, version, holder, charges } = result as Receipt;
+  const flat = charges.map(({ demand, ...rest }) => ({ bucket: demand.bucket, cost: demand.cost, ...rest }));
+  return { startUs, ahead, version, holder, charges: flat };
 }
 
 class Both {
@@ -133,7 +133,7 @@ class Both {
   }
 }
 
-const bucketOf = (hash: Record<string, string>): Bucket => ({
+const bucketOf = (hash: Record<string, string>): RateState => ({
   debt: Number(hash.debt),
   atUs: Number(hash.at),
   lineUs: Number(hash.line ?? 0),
@@ -141,15 +141,14 @@ const bucketOf = (hash: Record<string, string>): Bucket => ({
   refused: Number(hash.refused ?? 0),
   lastUs: Number(hash.last ?? 0),
   promised: Number(hash.promised ?? 0),
-  closedUs: Number(hash.closed ?? 0),
+  pausedUntilUs: Number(hash.closed ?? 0),
   rampUs: Number(hash.ramp ?? 0),
-  overUs: Number(hash.over ?? 0),
-  penaltyUs: Number(hash.penalty ?? 0),
-  adaptive: null,
-  rate: Number(hash.rate),
-  periodUs: Number(hash.unit),
-  burst: Number(hash.burst),
-  version: Number(hash.version),
+  terms: {
+    rate: Number(hash.rate),
+    periodUs: Number(hash.unit),
+    burst: Number(hash.burst),
+    version: Number(hash.version),
+  },
 });
 
 test('Lua and TypeScript agree, verdict for verdict and state for state', { timeout: 120_000 }, async () => {

@@ -1,9 +1,11 @@
 import type { AdaptiveReport } from '../../src/core/buckets/adaptive.ts';
-import { MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../src/core/buckets/moment.ts';
-import { RAMP_US } from '../../src/core/buckets/ramp.ts';
-import { MAX_COLD_AHEAD_US } from '../../src/core/buckets/rate/debt.ts';
-import * as decide from '../../src/core/decide/acquire.ts';
-import { type Buckets, type State, stateName } from '../../src/core/decide/buckets.ts';
+import { RAMP_US } from '../../src/core/buckets/constants.ts';
+import type { View } from '../../src/core/buckets/kind.ts';
+import { type Buckets, type State, stateName } from '../../src/core/buckets/kinds.ts';
+import type { Moment } from '../../src/core/buckets/moment.ts';
+import { acquire } from '../../src/core/decide/acquire.ts';
+import type { Terms } from '../../src/core/decide/ask.ts';
+import { atMost } from '../../src/core/decide/at-most.ts';
 import {
   type Cost,
   type Demand,
@@ -11,10 +13,13 @@ import {
   type Keys,
   keyedDemandsOf,
 } from '../../src/core/decide/demands.ts';
+import { force } from '../../src/core/decide/force.ts';
 import * as giveBack from '../../src/core/decide/give-back.ts';
+import { opening, type StoreTimes } from '../../src/core/decide/opening.ts';
 import * as pauses from '../../src/core/decide/pause.ts';
-import type { Receipt, Terms, Verdict } from '../../src/core/decide/verdict.ts';
-import { viewsOf } from '../../src/core/decide/views.ts';
+import { type BucketReport, peek } from '../../src/core/decide/peek.ts';
+import type { Receipt, Verdict } from '../../src/core/decide/verdict.ts';
+import { viewsOf } from '../../src/core/decide/view.ts';
 import { fillingUs } from '../../src/core/limits/configuration.ts';
 import {
   type LimitOptions,
@@ -63,24 +68,25 @@ export class World {
   readonly buckets: States;
   limits: Limits;
   version = 1;
-  #changedUs = 0;
-  #closedUs = 0;
-  #closedAtUs = 0;
-  #coldAtUs: number;
+  #times: StoreTimes;
 
   /** @param coldAtUs - When the buckets without state were empty; by default they are full. */
   constructor(limits: LimitsOptions | Limits, coldAtUs?: number, buckets = new States()) {
     this.limits = parsed(limits);
-    this.#coldAtUs = coldAtUs === undefined ? 0 : ZERO_US + coldAtUs;
+    this.#times = {
+      coldAtUs: coldAtUs === undefined ? 0 : ZERO_US + coldAtUs,
+      changedUs: 0,
+      pausedUntilUs: 0,
+      pausedAtUs: 0,
+    };
     this.buckets = buckets;
   }
 
   /** By default: now or not at all, no turn in the line, no place in a queue for slots. */
   acquire(atUs: number, request: Request = {}): Verdict {
     const { cost = 1, keys, holder = '', instance, ...terms } = request;
-    const asker = { holder, ...(instance !== undefined && { instance }) };
-    const all = { ...NOW_OR_NOT, ...terms };
-    return decide.acquire(this.buckets, this.demands(cost, keys), asker, all, this.at(atUs), this.#wakeUp);
+    const ask = { ...NOW_OR_NOT, ...terms, holder, ...(instance !== undefined && { instance }) };
+    return acquire(this.buckets, this.demands(cost, keys), ask, this.at(atUs), this.#wakeUp);
   }
 
   /** Whether it is granted at once. */
@@ -103,16 +109,16 @@ export class World {
   }
 
   atMost(atUs: number, most: number, { cost = 1, keys, priority = 1 }: Request = {}): number {
-    return decide.atMost(this.buckets, this.demands(cost, keys), most, priority, this.at(atUs));
+    return atMost(this.buckets, this.demands(cost, keys), most, priority, this.at(atUs));
   }
 
   /** @returns null if the buckets cannot owe so much. */
   force(atUs: number, { cost = 1, keys, holder = '' }: Request = {}): Receipt | null {
-    return decide.force(this.buckets, this.demands(cost, keys), holder, this.at(atUs));
+    return force(this.buckets, this.demands(cost, keys), holder, this.at(atUs));
   }
 
-  peek(atUs: number, { cost = 1, keys, priority = 1 }: Request = {}): decide.Sight[] {
-    return decide.peek(this.buckets, this.demands(cost, keys), priority, this.at(atUs));
+  peek(atUs: number, { cost = 1, keys, priority = 1 }: Request = {}): BucketReport[] {
+    return peek(this.buckets, this.demands(cost, keys), priority, this.at(atUs));
   }
 
   cancel(atUs: number, receipt: Receipt): boolean {
@@ -148,29 +154,29 @@ export class World {
     const at = this.at(atUs);
     if (keys !== undefined)
       pauses.pauseUntil(this.buckets, keyedDemandsOf(this.limits, keys), ZERO_US + untilUs, at);
-    else if (ZERO_US + untilUs > this.#closedUs) {
-      this.#closedUs = ZERO_US + untilUs;
-      this.#closedAtUs = at.nowUs;
-    }
+    else if (ZERO_US + untilUs > at.pausedUntilUs)
+      this.#times = { ...this.#times, pausedUntilUs: ZERO_US + untilUs, pausedAtUs: at.nowUs };
   }
 
   /** @returns whether there was a pause of the whole governor to end; then what is promised further ahead is recalled. */
   resume(atUs: number, keys?: Keys): boolean {
     const at = this.at(atUs);
     if (keys !== undefined) pauses.resume(this.buckets, keyedDemandsOf(this.limits, keys), at);
-    if (keys !== undefined || this.#closedUs <= at.nowUs) return false;
-    this.#closedUs = at.nowUs;
-    this.#closedAtUs = at.nowUs;
+    if (keys !== undefined || at.pausedUntilUs <= at.nowUs) return false;
+    this.#times = { ...this.#times, pausedUntilUs: at.nowUs, pausedAtUs: at.nowUs };
     this.#newVersion(at.nowUs);
     return true;
   }
 
   /** Slower limits must not find buckets empty again that had filled since a cold start or a pause. */
   configure(atUs: number, limits: LimitsOptions | Limits): void {
-    const { nowUs } = this.at(atUs);
+    const { nowUs, coldAtUs, pausedUntilUs } = this.at(atUs);
     const filledUs = nowUs - fillingUs(this.limits);
-    if (this.#coldAtUs <= filledUs) this.#coldAtUs = 0;
-    if (this.#closedUs + RAMP_US <= filledUs) this.#closedUs = 0;
+    this.#times = {
+      ...this.#times,
+      coldAtUs: coldAtUs <= filledUs ? 0 : coldAtUs,
+      pausedUntilUs: pausedUntilUs + RAMP_US <= filledUs ? 0 : pausedUntilUs,
+    };
     this.limits = parsed(limits);
     this.#newVersion(nowUs);
   }
@@ -181,27 +187,15 @@ export class World {
 
   /** Times that a wrong clock wrote are put right with the clock, as the scripts do it. */
   at(atUs: number): Moment {
-    const nowUs = ZERO_US + atUs;
-    if (this.#coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.#coldAtUs = nowUs;
-    if (this.#changedUs - nowUs > MAX_CLOCK_STEP_US) this.#changedUs = nowUs;
-    const aheadUs = this.#closedAtUs - nowUs;
-    if (aheadUs > MAX_CLOCK_STEP_US) {
-      this.#closedUs = movedBy(this.#closedUs, aheadUs);
-      this.#closedAtUs = nowUs;
-    }
-    const { version } = this;
-    return {
-      nowUs,
-      coldAtUs: this.#coldAtUs,
-      closedUs: this.#closedUs,
-      version,
-      changedUs: this.#changedUs,
-    };
+    const { moment, times } = opening(this.#times, this.version, ZERO_US + atUs);
+    this.#times = times;
+    return moment;
   }
 
   /** The buckets of a request, as they look to it. */
   views(atUs: number, { cost = 1, keys, holder = '', priority = 1 }: Request = {}) {
-    return viewsOf(this.buckets, this.demands(cost, keys), { holder, priority }, this.at(atUs));
+    const views = viewsOf(this.buckets, this.demands(cost, keys), { holder, priority }, this.at(atUs));
+    return views as View<Demand>[];
   }
 
   /** What is stored under a demand's name. */
@@ -224,16 +218,13 @@ export class World {
   copy(): World {
     const copy = new World(this.limits, undefined, this.buckets.copy());
     copy.version = this.version;
-    copy.#changedUs = this.#changedUs;
-    copy.#closedUs = this.#closedUs;
-    copy.#closedAtUs = this.#closedAtUs;
-    copy.#coldAtUs = this.#coldAtUs;
+    copy.#times = this.#times;
     return copy;
   }
 
   #newVersion(nowUs: number): void {
     this.version += 1;
-    this.#changedUs = nowUs;
+    this.#times = { ...this.#times, changedUs: nowUs };
   }
 
   readonly #wakeUp = (holder: string): void => {
@@ -271,8 +262,8 @@ export class States extends Map<string, State> implements Buckets {
 }
 
 /** The slots of a grant, as their holder gives them back. */
-export const slotsOf = ({ holder, demands }: Receipt): giveBack.HeldSlot[] =>
-  demands.flatMap(({ demand, fence }) => (demand.kind === 'concurrency' ? [{ demand, holder, fence }] : []));
+export const slotsOf = ({ holder, charges }: Receipt): giveBack.HeldSlot[] =>
+  charges.flatMap(({ demand, fence }) => (demand.kind === 'concurrency' ? [{ demand, holder, fence }] : []));
 
 const parsed = (limits: LimitsOptions | Limits): Limits =>
   Array.isArray(limits) ? (limits as Limits) : parseLimits(limits as LimitsOptions);
@@ -291,7 +282,7 @@ export function rateLimits(options: LimitsOptions): readonly RateLimit[] {
 export const momentAt = (nowUs: number, coldAtUs = 0, version = 1, changedUs = 0): Moment => ({
   nowUs,
   coldAtUs,
-  closedUs: 0,
+  pausedUntilUs: 0,
   version,
   changedUs,
 });

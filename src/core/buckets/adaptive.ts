@@ -1,5 +1,26 @@
 import type { Adaptive } from '../limits/adaptive.ts';
-import { MAX_CLOCK_STEP_US } from './moment.ts';
+import {
+  JUDGED_CALLS,
+  JUDGED_US,
+  LEAST_CUT_KEEPS,
+  LEAST_FAILED,
+  LOOK_SOON_US,
+  LOOK_US,
+  MAX_CLIMB_US,
+  MAX_CLOCK_STEP_US,
+  MAX_STEP_US,
+  MOST,
+  MOST_CUT_KEEPS,
+  NEXT_CUT_KEEPS,
+  NEXT_CUT_US,
+  RETURN_US,
+  SETTLE_US,
+  SHARE_OF_AT_LEAST,
+  TOKEN_STEP_US,
+  TOLERANCE,
+  USE_TOKENS,
+  USE_US,
+} from './constants.ts';
 
 /**
  * A limit that follows what the downstream can take (docs/adaptive.md says why these rules, and what they come to).
@@ -50,46 +71,6 @@ export interface AdaptiveReport {
   readonly failed: number;
   readonly latencySumUs: number;
 }
-
-// A cut takes a tenth, or as much as was too much, but never more than half at once: a report may be chance.
-const LEAST_CUT_KEEPS = 900;
-const MOST_CUT_KEEPS = 500;
-// One that is not enough, as is seen so soon after it, is followed by a deeper one.
-const NEXT_CUT_KEEPS = 850;
-const NEXT_CUT_US = 500_000;
-// The share of throttled calls is of at least this many: of a report of two calls one that is throttled is no half.
-const SHARE_OF_AT_LEAST = 20;
-
-/** Calls granted sooner than this after a cut say nothing: the downstream is still full of what came before it. */
-const SETTLE_US = 100_000;
-
-/** How long the limit takes back to the level that was too much. Past it, it takes as long for the first tenth more. */
-const RETURN_US = 2_500_000;
-const MAX_CLIMB_US = 60_000_000;
-/** Use is looked at in stretches of at least this, in which at least so many tokens could have been granted. */
-const USE_US = 250_000;
-const USE_TOKENS = 4;
-/**
- * What a stretch adds to the climb at most, and what each token of a rate does: a slow limit climbs by what it grants
- * rather than by the clock, since each probe costs a call, and it has few.
- */
-const MAX_STEP_US = 1_000_000;
-const TOKEN_STEP_US = 50_000;
-
-/** Failures and latencies are judged by at least so many calls, over at least this long. */
-const JUDGED_CALLS = 20;
-const JUDGED_US = 500_000;
-/** A single failure is chance, whatever share of the calls it is. */
-const LEAST_FAILED = 2;
-
-/** Gradient: latency may be this much above the usual, in permille, before the limit gives way. */
-const TOLERANCE = 1_250;
-/** How often it looks at the latency with half the load, lest queues of its own making become the usual; and when in doubt. */
-const LOOK_US = 30_000_000;
-const LOOK_SOON_US = 5_000_000;
-
-/** Half of what a double holds exactly: counters stay below it whatever is reported. */
-const MOST = 2 ** 52;
 
 /** @param initial - Where the limit starts: tokens per period, or slots. */
 export function begun(rule: Adaptive, initial: number, nowUs: number): AdaptiveState {

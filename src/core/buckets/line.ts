@@ -1,4 +1,4 @@
-import { MAX_AHEAD_US } from './moment.ts';
+import { LINE_GRACE_US, MAX_AHEAD_US } from './constants.ts';
 
 /**
  * The line: deferred work comes back one by one and in order, never as a herd.
@@ -7,14 +7,6 @@ import { MAX_AHEAD_US } from './moment.ts';
  * the line as its slot and moves the end on by what it costs. A slot charges nothing: it is when to ask again. Who is
  * not returning from a slot may not overtake the line. lua/includes/buckets/line.lua is the same in Lua.
  */
-
-/**
- * How long a bucket may be full while its line lies ahead. After that the deferred work is not coming (it was removed,
- * or its queue is paused), and the line is forgotten. Not at once: BullMQ resumes a deferred job 50-90 ms late, and a
- * bucket of one token is full for just that time. Equals the slack of the state's expiry, so that a bucket whose state
- * has expired and one whose line was forgotten are the same.
- */
-export const LINE_GRACE_US = 1_000_000;
 
 /** The line as it still counts: 0 if the work in it is due, or is not coming, since the bucket has been full since `fullUs`. */
 export function openLine(lineUs: number, nowUs: number, full: boolean, fullUs: number): number {

@@ -5,26 +5,32 @@ export interface Moment {
   /** When all buckets without state were empty; may lie ahead. 0: they are full. */
   readonly coldAtUs: number;
   /** Until when the whole governor is paused; buckets are empty then. 0: it never was. */
-  readonly closedUs: number;
+  readonly pausedUntilUs: number;
   /** Version of the limits in force. Grants made ahead under another one are recalled. */
   readonly version: number;
   /** When the limits came to that version. 0: not known; then they are taken to have done so now. */
   readonly changedUs: number;
 }
 
-/**
- * After the limits have changed, grants that were made ahead count for this much longer; whoever holds a later one has
- * heard of the change by then, or gives it up.
- */
-export const RECALL_US = 1_000_000;
+/** What the buckets of all kinds keep. Times are microseconds of the store's clock. */
+export interface BucketState {
+  /** The time at which the rest of it was true. It never goes back, but with a clock that is put right. */
+  atUs: number;
+  /** When all deferred work will have been admitted (line.ts); 0: none is deferred. */
+  lineUs: number;
+  /** Tokens or slots granted since the bucket has been there. */
+  granted: number;
+  /** Requests that it refused since it has been there. */
+  refused: number;
+  /** Until when it is paused; it is empty then. 0: it never was. */
+  pausedUntilUs: number;
+}
 
-/** No time reaches further ahead than this (ten years), so that it stays an exact number. */
-export const MAX_AHEAD_US = 315_360_000_000_000;
+/** From the store's now until `waitUs` after the bucket's own time; 0 stays "at once". A stepped clock stands still until then. */
+export const fromNowUs = ({ atUs }: BucketState, waitUs: number, { nowUs }: Moment): number =>
+  waitUs === 0 ? 0 : atUs - nowUs + waitUs;
 
-/** How far a clock may be behind a stamp before it counts as corrected rather than as late. */
-export const MAX_CLOCK_STEP_US = 1_000_000;
-
-/** A stamp that a clock wrote which has been put right since: moved with it. 0 stays "none". */
+/** A time that a clock wrote which has been put right since: moved with it. 0 stays "none". */
 export function movedBy(us: number, stepUs: number): number {
   return us === 0 ? 0 : Math.max(0, us - stepUs);
 }

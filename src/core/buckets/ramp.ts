@@ -1,3 +1,5 @@
+import { RAMP_US } from './constants.ts';
+
 /**
  * After a pause work comes back in a ramp: the rate climbs from nothing to the whole of it in a straight line, and the slots of
  * a concurrency limit one after the other. Who was told to stop is not met by everything at once.
@@ -5,7 +7,6 @@
  * A rate in its ramp is the whole rate on a clock that goes more slowly. So whatever it lets through, it lets through no
  * sooner than the rate itself would, and the bound holds. lua/includes/buckets/ramp.lua is the same in Lua.
  */
-export const RAMP_US = 1_000_000;
 
 /** Whether it is paused, or in its ramp. `endUs` is when its pause ends or ended; 0: there was none. */
 export const isRamping = (us: number, endUs: number): boolean => endUs > 0 && us < endUs + RAMP_US;

@@ -45,17 +45,17 @@ class GrantHandle implements Grant {
   }
 
   async #settle(actual: Cost): Promise<void> {
-    const { demands } = this.#receipt;
+    const { charges } = this.#receipt;
     const tokens = actualOf(
-      demands.map(({ demand }) => demand),
+      charges.map(({ demand }) => demand),
       actual,
     );
     await this.#store.settle(this.#receipt, actual);
-    const settled = demands.map((charged, index) => ({
+    const settled = charges.map((charged, index) => ({
       ...charged,
       demand: { ...charged.demand, cost: tokens[index]! },
     }));
-    this.#receipt = { ...this.#receipt, demands: settled };
+    this.#receipt = { ...this.#receipt, charges: settled };
   }
 
   release(): Promise<boolean> {
@@ -117,7 +117,7 @@ export class ReservationHandle extends GrantHandle implements Reservation {
 
   /** Whether anybody learns from what becomes of it. */
   get isWatched(): boolean {
-    return this.#made.demands.some(({ demand }) => isAdaptive(demand));
+    return this.#made.charges.some(({ demand }) => isAdaptive(demand));
   }
 
   /** The store's clock when it was granted, in microseconds. */
@@ -146,8 +146,8 @@ export class ReservationHandle extends GrantHandle implements Reservation {
   }
 }
 
-function slotsOf({ holder, demands }: Receipt): HeldSlot[] {
-  return demands.flatMap(({ demand, fence }) =>
+function slotsOf({ holder, charges }: Receipt): HeldSlot[] {
+  return charges.flatMap(({ demand, fence }) =>
     demand.kind === 'concurrency' ? [{ demand, holder, fence }] : [],
   );
 }

@@ -1,7 +1,7 @@
 import type { LimitState } from '../answers.ts';
-import { WHOLE } from '../buckets/share/share.ts';
-import type { Sight } from '../decide/acquire.ts';
+import { SCALE } from '../buckets/constants.ts';
 import type { Cost, Demand } from '../decide/demands.ts';
+import type { BucketReport } from '../decide/peek.ts';
 import type { Store } from '../ports/store.ts';
 import { checkNames, classOf, type RequestOptions } from './options.ts';
 
@@ -20,7 +20,7 @@ export async function limitStates(store: Pick<Store, 'peek'>, options: PeekOptio
 }
 
 /** What a limit looks like, in the units that people write limits in. */
-function limitState(demand: Demand, sight: Sight): LimitState {
+function limitState(demand: Demand, sight: BucketReport): LimitState {
   return {
     limit: demand.limit.name,
     kind: demand.kind,
@@ -40,7 +40,7 @@ function effectiveOf(demand: Demand, effective: number): number {
   if (demand.kind === 'window' || demand.kind === 'concurrency') return effective;
   const { rate, periodUs, options } = demand.limit;
   const perPeriod = (unitsPerUs: number) => rounded((unitsPerUs * options.periodMs * 1_000) / periodUs);
-  return demand.kind === 'rate' ? perPeriod(effective) : perPeriod((rate * effective) / WHOLE);
+  return demand.kind === 'rate' ? perPeriod(effective) : perPeriod((rate * effective) / SCALE);
 }
 
 // For people: a rate has three decimals at most.

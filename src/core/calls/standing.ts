@@ -1,4 +1,4 @@
-import { RECALL_US } from '../buckets/moment.ts';
+import { RECALL_US } from '../buckets/constants.ts';
 import type { Clock } from '../clock.ts';
 import type { Store } from '../ports/store.ts';
 

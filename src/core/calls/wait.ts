@@ -1,4 +1,4 @@
-import { RECALL_US } from '../buckets/moment.ts';
+import { RECALL_US } from '../buckets/constants.ts';
 import { durationMs } from '../checks.ts';
 import type { Clock } from '../clock.ts';
 import type { Cost } from '../decide/demands.ts';

@@ -1,9 +1,7 @@
+import { type ConcurrencyDemand, type Demand, kindOf } from '../buckets/kinds.ts';
 import { nearestName, plainObject } from '../checks.ts';
 import { CostExceedsBurstError, InvalidOptionError } from '../errors.ts';
-import type { ConcurrencyLimit } from '../limits/concurrency.ts';
-import type { Limit, Limits } from '../limits/limit.ts';
-import type { RateLimit } from '../limits/rate.ts';
-import type { WindowLimit } from '../limits/window.ts';
+import { kindOfLimit, type Limit, type Limits } from '../limits/limit.ts';
 
 /** Values of the attributes that limits declare with `by`, for example `{ shop: 'acme' }`. Numbers become strings. */
 export type Keys = Readonly<Record<string, string | number | null | undefined>>;
@@ -14,23 +12,7 @@ export type Keys = Readonly<Record<string, string | number | null | undefined>>;
  */
 export type Cost = number | Readonly<Record<string, number>>;
 
-interface DemandOf<Kind extends string, L extends Limit> {
-  readonly kind: Kind;
-  readonly limit: L;
-  /** The limit's name, with `:` and the key's value if it has one. Unique within the governor, but for its kind. */
-  readonly bucket: string;
-  /** The attribute whose value chose the bucket; null: all requests meet it. */
-  readonly by: string | null;
-  readonly cost: number;
-}
-
-/** What a request does to one bucket. */
-export type RateDemand = DemandOf<'rate', RateLimit>;
-export type WindowDemand = DemandOf<'window', WindowLimit>;
-export type ConcurrencyDemand = DemandOf<'concurrency', ConcurrencyLimit>;
-/** How a value of a fair limit shares it. Comes right after the demand of the limit itself. */
-export type ShareDemand = DemandOf<'share', RateLimit> & { readonly key: string; readonly weight: number };
-export type Demand = RateDemand | WindowDemand | ConcurrencyDemand | ShareDemand;
+export type { ConcurrencyDemand, Demand };
 
 const MAX_KEY_LENGTH = 256;
 
@@ -38,7 +20,7 @@ const MAX_KEY_LENGTH = 256;
  * The buckets that a request meets, in the order in which the limits were declared. A request without a value for a
  * limit's attribute uses that limit's bucket for "no value", which no value of the attribute shares.
  *
- * @throws {@link InvalidOptionError} for a cost or a key that is none, or names a limit or attribute that is not there.
+ * @throws {@link InvalidOptionError} for a cost or a key that is not valid, or a name of a limit or attribute that is not there.
  * @throws {@link CostExceedsBurstError} for a cost that can never pass.
  */
 export function demandsOf(limits: Limits, cost: Cost, keys: Keys | undefined): Demand[] {
@@ -47,7 +29,8 @@ export function demandsOf(limits: Limits, cost: Cost, keys: Keys | undefined): D
   for (const limit of limits) {
     const tokens = costFor(limit, cost);
     if (tokens === 0) continue;
-    if (tokens > sizeOf(limit)) throw new CostExceedsBurstError(limit.name, tokens, sizeOf(limit));
+    const most = kindOfLimit(limit).mostCost(limit);
+    if (tokens > most) throw new CostExceedsBurstError(limit.name, tokens, most);
     pushDemands(demands, limit, tokens, keys);
   }
   if (demands.length === 0)
@@ -56,41 +39,19 @@ export function demandsOf(limits: Limits, cost: Cost, keys: Keys | undefined): D
 }
 
 function pushDemands(demands: Demand[], limit: Limit, cost: number, keys: Keys | undefined): void {
-  const { by } = limit;
-  const bucket = by === null ? limit.name : bucketOf(limit.name, by, keys);
-  if (limit.kind === 'window') demands.push({ kind: 'window', limit, bucket, by, cost });
-  else if (limit.kind === 'concurrency') demands.push({ kind: 'concurrency', limit, bucket, by, cost });
-  else {
-    demands.push({ kind: 'rate', limit, bucket, by, cost });
-    if (limit.fair === null) return;
-    const key = keyOf(limit.fair.by, keys);
-    const weight = Object.hasOwn(limit.fair.weights, key) ? limit.fair.weights[key]! : 1;
-    demands.push({
-      kind: 'share',
-      limit,
-      bucket: `${limit.name}:${key}`,
-      by: limit.fair.by,
-      cost,
-      key,
-      weight,
-    });
-  }
+  const { kind, name, by } = limit;
+  const bucket = by === null ? name : `${name}:${keyOf(by, keys)}`;
+  const demand = { kind, limit, bucket, by, cost } as Demand;
+  demands.push(demand);
+  const companion = kindOf(demand).companion?.(demand, (attribute) => keyOf(attribute, keys));
+  if (companion !== undefined) demands.push(companion as Demand);
 }
-
-const bucketOf = (name: string, by: string, keys: Keys | undefined): string => `${name}:${keyOf(by, keys)}`;
 
 const keyOf = (by: string, keys: Keys | undefined): string =>
   keyValue(by, keys && Object.hasOwn(keys, by) ? keys[by] : undefined);
 
-/** The most that can ever pass. A concurrency limit that has been lowered is no error: it may be raised again. */
-function sizeOf(limit: Limit): number {
-  if (limit.kind === 'window') return limit.max;
-  if (limit.kind === 'concurrency') return limit.adaptive === null ? limit.max : limit.adaptive.max;
-  return limit.oversize ? Number.POSITIVE_INFINITY : limit.burst;
-}
-
 /**
- * The buckets that the given values of attributes have, and no others: what a pause of a key closes.
+ * The buckets that the given values of attributes have, and no others: what a pause of a key pauses.
  * @throws {@link InvalidOptionError}
  */
 export function keyedDemandsOf(limits: Limits, keys: Keys): Demand[] {
@@ -115,7 +76,7 @@ export function actualOf(demands: readonly Demand[], actual: Cost): number[] {
   );
   if (typeof actual === 'number') {
     const tokens = wholeCost('actual', actual, 0);
-    return demands.map(({ kind, cost }) => (kind === 'concurrency' ? cost : tokens));
+    return demands.map(({ limit, cost }) => (kindOfLimit(limit).countsTokens ? tokens : cost));
   }
   return demands.map(({ limit, cost }) =>
     Object.hasOwn(actual, limit.name) ? wholeCost(`actual.${limit.name}`, actual[limit.name], 0) : cost,
@@ -129,18 +90,15 @@ const attributesOf = (limits: Limits): string[] =>
     return by === null ? [] : [by];
   });
 
-/** The attribute of a limit; for a fair one, the one that shares it. */
-const attributeOf = (limit: Limit): string | null =>
-  limit.kind === 'rate' && limit.fair !== null ? limit.fair.by : limit.by;
+const attributeOf = (limit: Limit): string | null => kindOfLimit(limit).attributeOf(limit);
 
 function costFor(limit: Limit, cost: Cost): number {
-  // Slots are no tokens: a job of 5,000 tokens is still one job.
   if (typeof cost === 'number') {
     const tokens = wholeCost('cost', cost, 1);
-    return limit.kind === 'concurrency' ? 1 : tokens;
+    return kindOfLimit(limit).countsTokens ? tokens : 1;
   }
-  const own = Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
-  return own === undefined ? 1 : wholeCost(`cost.${limit.name}`, own, 0);
+  const given = Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
+  return given === undefined ? 1 : wholeCost(`cost.${limit.name}`, given, 0);
 }
 
 export function wholeCost(option: string, cost: unknown, min: 0 | 1): number {

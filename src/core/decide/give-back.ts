@@ -1,33 +1,17 @@
-import { type AdaptiveReport, held, observed } from '../buckets/adaptive.ts';
-import {
-  heldOf,
-  type LeaseState,
-  leaveQueue,
-  release as releaseLease,
-  renew as renewLease,
-} from '../buckets/concurrency/leases.ts';
+import type { AdaptiveReport } from '../buckets/adaptive.ts';
+import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
-import { type Bucket, refund, repace, settle as settleRate } from '../buckets/rate/debt.ts';
-import { rateAt } from '../buckets/rate/drain.ts';
-import { correct, type WindowState } from '../buckets/window/window.ts';
 import type { Limits } from '../limits/limit.ts';
-import { type Buckets, stateName } from './buckets.ts';
-import { actualOf, type ConcurrencyDemand, type Cost, type Demand, type RateDemand } from './demands.ts';
-import { wakeAll } from './refuse.ts';
+import { now } from './ask.ts';
+import { wake } from './charge.ts';
+import { actualOf, type ConcurrencyDemand, type Cost, type Demand } from './demands.ts';
 import type { Receipt, Wake } from './verdict.ts';
-import { type LeaseView, restUs, save, type View, viewsOf } from './views.ts';
+import { save, viewIfKept, viewOf } from './view.ts';
 
 /**
  * What comes after a grant: taking it back before its start, correcting its cost, and giving its slots back or keeping
- * them. lua/includes/{cancel,settle,holding,report}.lua are the same in Lua.
+ * them. lua/includes/decide/{cancel,settle,holding,report}.lua are the same in Lua.
  */
-
-/** The demand's view if it has state that still says something; else there is nothing to give back to. */
-function viewOf(buckets: Buckets, demand: Demand, holder: string, at: Moment): View | undefined {
-  const stored = buckets.get(stateName(demand));
-  if (demand.kind === 'share' || stored === undefined || restUs(demand, stored) <= at.nowUs) return undefined;
-  return viewsOf(buckets, [demand], { priority: 1, holder }, at)[0];
-}
 
 /**
  * Takes a grant back that has not started yet. One that was made under other limits was recalled by their change.
@@ -35,26 +19,22 @@ function viewOf(buckets: Buckets, demand: Demand, holder: string, at: Moment): V
  * @returns whether all of it was given back.
  */
 export function cancel(buckets: Buckets, receipt: Receipt, at: Moment): boolean {
-  const { startUs, ahead, version, holder, demands } = receipt;
+  const { startUs, ahead, version, holder, charges } = receipt;
   if (!ahead || at.nowUs >= startUs || version !== at.version) return false;
-  let whole = true;
-  for (const { demand, grantedAfter, pushedUnits } of demands) {
-    if (demand.kind === 'share') continue;
-    const view = viewOf(buckets, demand, holder, at);
-    const given =
-      view !== undefined &&
-      (demand.kind === 'rate'
-        ? refund(view.state as Bucket, demand.limit, grantedAfter, demand.cost, pushedUnits, at)
-        : demand.kind === 'window' &&
-          correct(view.state as WindowState, demand.limit, startUs, -demand.cost));
-    if (given) save(buckets, view);
-    whole &&= given;
+  let allGiven = true;
+  for (const charge of charges) {
+    const kind = kindOf(charge.demand);
+    if (kind.giveBack === undefined) continue;
+    const view = viewIfKept(buckets, charge.demand, now(1, holder), at);
+    const isGiven = view !== undefined && kind.giveBack(view, charge, startUs);
+    if (isGiven) save(buckets, view);
+    allGiven &&= isGiven;
   }
-  return whole;
+  return allGiven;
 }
 
 /** A demand as it is under the limits in force: it may have been made under others. Undefined if its limit is gone. */
-function demandUnder<L extends Demand>(limits: Limits, demand: L): L | undefined {
+function demandUnder<D extends Demand>(limits: Limits, demand: D): D | undefined {
   const limit = limits.find(
     ({ name, kind, by }) =>
       name === demand.limit.name && kind === demand.limit.kind && by === demand.limit.by,
@@ -64,7 +44,7 @@ function demandUnder<L extends Demand>(limits: Limits, demand: L): L | undefined
 
 /**
  * A receipt, and what each of its demands has cost after all, under the limits in force.
- * @throws {@link InvalidOptionError} for a cost that is none.
+ * @throws {@link InvalidOptionError} for a cost that is not valid.
  */
 export function settledUnder(
   limits: Limits,
@@ -72,15 +52,15 @@ export function settledUnder(
   actual: Cost,
 ): { receipt: Receipt; actual: number[] } {
   const tokens = actualOf(
-    receipt.demands.map(({ demand }) => demand),
+    receipt.charges.map(({ demand }) => demand),
     actual,
   );
-  const settled = receipt.demands.flatMap((charged, index) => {
+  const settled = receipt.charges.flatMap((charged, index) => {
     const demand = demandUnder(limits, charged.demand);
     return demand === undefined ? [] : [{ charged: { ...charged, demand }, actual: tokens[index]! }];
   });
-  const demands = settled.map(({ charged }) => charged);
-  return { receipt: { ...receipt, demands }, actual: settled.map(({ actual }) => actual) };
+  const charges = settled.map(({ charged }) => charged);
+  return { receipt: { ...receipt, charges }, actual: settled.map(({ actual }) => actual) };
 }
 
 /** A slot under the limits in force; undefined if its limit is gone. */
@@ -91,18 +71,14 @@ export function slotUnder(limits: Limits, slot: HeldSlot): HeldSlot | undefined 
 
 /** Corrects what a grant has cost, demand by demand. One that was made under other limits is only corrected upwards. */
 export function settle(buckets: Buckets, receipt: Receipt, actual: readonly number[], at: Moment): void {
-  for (const [index, { demand }] of receipt.demands.entries()) {
+  for (const [index, { demand }] of receipt.charges.entries()) {
     const by = actual[index]! - demand.cost;
-    if (by === 0 || demand.kind === 'concurrency' || demand.kind === 'share') continue;
-    if (by < 0 && receipt.version !== at.version) continue;
-    const view =
-      by > 0
-        ? viewsOf(buckets, [demand], { priority: 1, holder: '' }, at)[0]!
-        : viewOf(buckets, demand, '', at);
+    const kind = kindOf(demand);
+    if (kind.settle === undefined || by === 0 || (by < 0 && receipt.version !== at.version)) continue;
+    const look = by > 0 ? viewOf : viewIfKept;
+    const view = look(buckets, demand, now(1), at);
     if (view === undefined) continue;
-    if (demand.kind === 'rate')
-      settleRate(view.state as Bucket, demand.limit, receipt.startUs, demand.cost, actual[index]!, at);
-    else correct(view.state as WindowState, demand.limit, receipt.startUs, by);
+    kind.settle(view, receipt.startUs, actual[index]!);
     save(buckets, view);
   }
 }
@@ -121,24 +97,22 @@ export function release(
   at: Moment,
   wakeUp: Wake,
 ): boolean {
-  const view = viewOf(buckets, demand, holder, at) as LeaseView | undefined;
+  const view = viewIfKept(buckets, demand, now(1, holder), at);
   if (view === undefined) return false;
-  const held = releaseLease(view.state, holder, fence);
-  wakeAll(view, wakeUp);
+  const isHeld = kindOf(demand).slots!.release(view, holder, fence);
+  wake(view, wakeUp);
   save(buckets, view);
-  return held;
+  return isHeld;
 }
 
 /** Keeps a slot for another lease's length. @returns whether it was still held. */
 export function renew(buckets: Buckets, { demand, holder, fence }: HeldSlot, at: Moment): boolean {
   const isLost = at.coldAtUs > 0 && fence < at.coldAtUs && at.nowUs < at.coldAtUs + demand.limit.leaseUs;
-  const view = (
-    isLost ? viewsOf(buckets, [demand], { priority: 1, holder }, at)[0] : viewOf(buckets, demand, holder, at)
-  ) as LeaseView | undefined;
+  const view = (isLost ? viewOf : viewIfKept)(buckets, demand, now(1, holder), at);
   if (view === undefined) return false;
-  const held = renewLease(view.state, demand.limit, holder, fence, isLost ? demand.cost : undefined);
-  if (held) save(buckets, view);
-  return held;
+  const isHeld = kindOf(demand).slots!.renew(view, holder, fence, isLost ? demand.cost : undefined);
+  if (isHeld) save(buckets, view);
+  return isHeld;
 }
 
 /** Gives up a place in the queues for slots. */
@@ -150,18 +124,18 @@ export function leave(
   wakeUp: Wake,
 ): void {
   for (const demand of demands) {
-    if (demand.kind !== 'concurrency') continue;
-    const view = viewOf(buckets, demand, holder, at) as LeaseView | undefined;
+    const { slots } = kindOf(demand);
+    const view = slots && viewIfKept(buckets, demand, now(1, holder), at);
     if (view === undefined) continue;
-    leaveQueue(view.state, holder);
-    wakeAll(view, wakeUp);
+    slots!.leave(view, holder);
+    wake(view, wakeUp);
     save(buckets, view);
   }
 }
 
 /** Whether the demand's limit learns from what becomes of calls. */
-export const isAdaptive = (demand: Demand): demand is RateDemand | ConcurrencyDemand =>
-  (demand.kind === 'rate' || demand.kind === 'concurrency') && demand.limit.adaptive !== null;
+export const isAdaptive = (demand: Demand): boolean =>
+  kindOf(demand).observe !== undefined && 'adaptive' in demand.limit && demand.limit.adaptive !== null;
 
 /** Tells the adaptive limits of a request what calls came to. */
 export function report(
@@ -171,18 +145,10 @@ export function report(
   at: Moment,
   wakeUp: Wake,
 ): void {
-  for (const demand of demands) {
-    if (!isAdaptive(demand)) continue;
-    const view = viewsOf(buckets, [demand], { priority: 1, holder: '' }, at)[0]!;
-    const state = view.state as Bucket | LeaseState;
-    state.adaptive = observed(state.adaptive!, demand.limit.adaptive!, calls, at.nowUs);
-    if (demand.kind === 'rate') {
-      const bucket = state as Bucket;
-      repace(bucket, Math.min(bucket.rate, rateAt(bucket, demand.limit, at.nowUs)));
-    } else {
-      state.adaptive = held(state.adaptive, heldOf(state as LeaseState));
-      wakeAll(view as LeaseView, wakeUp);
-    }
+  for (const demand of demands.filter(isAdaptive)) {
+    const view = viewOf(buckets, demand, now(1), at);
+    kindOf(demand).observe!(view, calls, at.nowUs);
+    wake(view, wakeUp);
     save(buckets, view);
   }
 }

@@ -1,6 +1,5 @@
-import { durationMs, knownNames, oneOf, plainObject } from '../checks.ts';
+import { durationMs, knownNames, oneOf, plainObject, shareOf } from '../checks.ts';
 import { InvalidOptionError } from '../errors.ts';
-import { shareOf } from '../exact.ts';
 
 /** How a limit follows what the downstream can take. */
 export interface AdaptiveOptions {

@@ -1,5 +1,6 @@
 import { durationMs, knownNames, wholeNumber } from '../checks.ts';
 import { type Adaptive, type AdaptiveOptions, parseAdaptive } from './adaptive.ts';
+import type { LimitKind } from './kind.ts';
 
 /** A concurrency limit as a user writes it: at most so many at once. */
 export interface ConcurrencyLimitOptions {
@@ -34,8 +35,17 @@ const DAY_MS = 86_400_000;
 // Each decision reads all that are held.
 const MAX_SLOTS = 10_000;
 
-/** @throws {@link InvalidOptionError} */
-export function parseConcurrencyLimit(
+export const CONCURRENCY_LIMIT: LimitKind<ConcurrencyLimit> = {
+  parse: parseConcurrencyLimit,
+  words: ({ kind, max, ...rest }) => [`${max} at once`, rest],
+  attributeOf: ({ by }) => by,
+  mostCost: ({ max, adaptive }) => adaptive?.max ?? max,
+  countsTokens: false,
+  fillingUs: ({ leaseUs }) => leaseUs,
+  intervalUs: () => undefined,
+};
+
+function parseConcurrencyLimit(
   name: string,
   path: string,
   given: Record<string, unknown>,

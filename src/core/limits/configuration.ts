@@ -1,4 +1,4 @@
-import type { Limit, Limits } from './limit.ts';
+import { kindOfLimit, type Limit, type Limits } from './limit.ts';
 import { limitInWords } from './words.ts';
 
 /** The limits of a governor, and who set them. */
@@ -67,16 +67,5 @@ const inWords = (limit: Limit | undefined): string => (limit === undefined ? 'no
  * The longest time in which a bucket that was empty fills, in microseconds, at the slowest that each limit may come to.
  * A store whose buckets were all empty once may forget that after it.
  */
-export function fillingUs(limits: Limits): number {
-  return Math.max(...limits.map(fillsInUs));
-}
-
-function fillsInUs(limit: Limit): number {
-  if (limit.kind === 'window') return limit.windowUs;
-  if (limit.kind === 'concurrency') return limit.leaseUs;
-  const { rate: perPeriod, burst = 0, strict = false } = limit.options;
-  const sustained = strict ? perPeriod - burst : perPeriod;
-  const slowest = (limit.adaptive?.min ?? sustained) / sustained;
-  const share = (limit.penalty?.permille ?? 1_000) / 1_000;
-  return Math.ceil((limit.burst * limit.periodUs) / limit.rate / slowest / share);
-}
+export const fillingUs = (limits: Limits): number =>
+  Math.max(...limits.map((limit) => kindOfLimit(limit).fillingUs(limit)));

@@ -1,8 +1,9 @@
 import { oneOf, plainObject } from '../checks.ts';
 import { InvalidOptionError } from '../errors.ts';
-import { type ConcurrencyLimit, type ConcurrencyLimitOptions, parseConcurrencyLimit } from './concurrency.ts';
-import { parseRateLimit, type RateLimit, type RateLimitOptions } from './rate.ts';
-import { parseWindowLimit, type WindowLimit, type WindowLimitOptions } from './window.ts';
+import { CONCURRENCY_LIMIT, type ConcurrencyLimit, type ConcurrencyLimitOptions } from './concurrency.ts';
+import type { LimitKind } from './kind.ts';
+import { RATE_LIMIT, type RateLimit, type RateLimitOptions } from './rate.ts';
+import { WINDOW_LIMIT, type WindowLimit, type WindowLimitOptions } from './window.ts';
 
 /** One named rule, as a user writes it. Without `kind` it is a rate. */
 export type LimitOptions = RateLimitOptions | WindowLimitOptions | ConcurrencyLimitOptions;
@@ -13,6 +14,14 @@ export type Limit = RateLimit | WindowLimit | ConcurrencyLimit;
 
 /** The limits of one governor, in the order in which they were declared. */
 export type Limits = readonly Limit[];
+
+const LIMIT_KINDS: Readonly<Record<Limit['kind'], LimitKind<Limit>>> = {
+  rate: RATE_LIMIT,
+  window: WINDOW_LIMIT,
+  concurrency: CONCURRENCY_LIMIT,
+};
+
+export const kindOfLimit = ({ kind }: Pick<Limit, 'kind'>): LimitKind<Limit> => LIMIT_KINDS[kind];
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;
 
@@ -34,6 +43,6 @@ export function parseLimit(name: string, options: unknown): Limit {
   if (by !== undefined && (typeof by !== 'string' || !NAME.test(by))) {
     throw new InvalidOptionError(`${path}.by`, 'the name of an attribute (letters, digits, _ and -)', by);
   }
-  const parse = { rate: parseRateLimit, window: parseWindowLimit, concurrency: parseConcurrencyLimit };
-  return parse[oneOf(`${path}.kind`, kind, ['rate', 'window', 'concurrency'])](name, path, given, by ?? null);
+  const kinds = Object.keys(LIMIT_KINDS) as Limit['kind'][];
+  return LIMIT_KINDS[oneOf(`${path}.kind`, kind, kinds)].parse(name, path, given, by ?? null);
 }

@@ -1,5 +1,4 @@
-import { durationMs, knownNames, plainObject } from '../checks.ts';
-import { shareOf } from '../exact.ts';
+import { durationMs, knownNames, plainObject, shareOf } from '../checks.ts';
 
 /** What becomes of a bucket that stays over its limit. */
 export interface PenaltyOptions {

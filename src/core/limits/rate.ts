@@ -1,8 +1,10 @@
-import { flag, knownNames, oneOf, plainObject, wholeNumber } from '../checks.ts';
+import { exactly, flag, knownNames, oneOf, plainObject, shareOf, wholeNumber } from '../checks.ts';
 import { InvalidOptionError } from '../errors.ts';
-import { exactly, gcd, shareOf } from '../exact.ts';
 import { type Adaptive, type AdaptiveOptions, parseAdaptive } from './adaptive.ts';
+import { type LimitKind, perPeriod } from './kind.ts';
+import { parseMaxKeys } from './max-keys.ts';
 import { type Penalty, type PenaltyOptions, parsePenalty } from './penalty.ts';
+import { checkExact, inUnits, RATE_SCALE } from './rate-units.ts';
 
 /** A rate limit as a user writes it; {@link perSecond} and its like write it for them. */
 export interface RateLimitOptions {
@@ -76,16 +78,8 @@ export interface RateLimit {
   readonly options: Readonly<RateLimitOptions>;
 }
 
-// Half of what a double holds exactly is kept for debt, a quarter for one bucket's capacity, so that no sum of the
-// two in gcra.ts, nor the same sum in Lua, can leave the exact range of 2^53.
-export const MAX_CAPACITY_UNITS = 2 ** 51;
-export const MAX_DEBT_UNITS = 2 ** 52;
-
 const MAX_PERIOD_MS = 366 * 86_400_000;
 const MAX_RATE = 1_000_000_000;
-const RATE_SCALE = 1_000;
-// Every limit can be reserved at least this far ahead; a rate with so many digits that it can't is refused.
-const MIN_HORIZON_US = 60_000_000;
 // A rate of which a share may be taken is kept this much finer, so that the share is whole units too.
 const PENALTY_SCALE = 1_000;
 const STRICT_BURST_SHARE = 10;
@@ -128,8 +122,29 @@ function rateOver(periodMs: number) {
   });
 }
 
-/** @throws {@link InvalidOptionError} */
-export function parseRateLimit(
+export const RATE_LIMIT: LimitKind<RateLimit> = {
+  parse: parseRateLimit,
+  words: ({ kind, rate, periodMs, ...rest }) => [`${rate} ${perPeriod(periodMs)}`, rest],
+  attributeOf: ({ by, fair }) => fair?.by ?? by,
+  mostCost: ({ oversize, burst }) => (oversize ? Number.POSITIVE_INFINITY : burst),
+  countsTokens: true,
+  fillingUs,
+  intervalUs: ({ periodUs, rate }, cost) => (cost * periodUs) / rate,
+};
+
+function fillingUs(limit: RateLimit): number {
+  const { rate: perPeriod, burst = 0, strict = false } = limit.options;
+  const sustained = strict ? perPeriod - burst : perPeriod;
+  const slowest = (limit.adaptive?.min ?? sustained) / sustained;
+  const share = (limit.penalty?.permille ?? 1_000) / 1_000;
+  return Math.ceil((limit.burst * limit.periodUs) / limit.rate / slowest / share);
+}
+
+/** The most units a microsecond that it may ever have had. */
+export const fastestRate = ({ rate, adaptive }: RateLimit): number =>
+  adaptive === null ? rate : Math.max(rate, Math.ceil(adaptive.max * RATE_SCALE));
+
+function parseRateLimit(
   name: string,
   path: string,
   given: Record<string, unknown>,
@@ -203,34 +218,6 @@ function defaultBurst(rate: number, us: number, strict: boolean): number {
   return Math.max(1, Math.min(Math.floor(rate), Math.floor((rate * 1_000_000) / us)));
 }
 
-// scaledRate / RATE_SCALE tokens in us µs, in lowest terms times `scale`; BigInt, as the products are large.
-function inUnits(scaledRate: number, us: number, scale: number): { rate: number; periodUs: number } {
-  const divisor = gcd(BigInt(scaledRate), BigInt(us) * BigInt(RATE_SCALE));
-  return {
-    rate: Number((BigInt(scaledRate) * BigInt(scale)) / divisor),
-    periodUs: Number((BigInt(us) * BigInt(RATE_SCALE) * BigInt(scale)) / divisor),
-  };
-}
-
-function checkExact(path: string, rate: number, periodUs: number, burst: number, given: unknown): void {
-  if (burst * periodUs > MAX_CAPACITY_UNITS) {
-    const most = Math.floor(MAX_CAPACITY_UNITS / periodUs);
-    const expected =
-      most >= 1
-        ? `at most ${most} with this rate and period, to be exact`
-        : 'a rate with fewer digits, to be exact';
-    throw new InvalidOptionError(`${path}.burst`, expected, burst);
-  }
-  if (horizonUs(rate, burst * periodUs) < MIN_HORIZON_US) {
-    throw new InvalidOptionError(`${path}.rate`, 'a rate with fewer digits, to be exact', given);
-  }
-}
-
-/** How far ahead a bucket can be reserved, in microseconds, without its debt leaving the exact range. */
-export function horizonUs(rate: number, capacityUnits: number): number {
-  return Math.floor((MAX_DEBT_UNITS - capacityUnits) / rate);
-}
-
 function parseReserve(path: string, value: unknown, burst: number) {
   if (value === undefined) return { kept: null, reserve: undefined };
   const given = plainObject(path, value);
@@ -256,11 +243,4 @@ function parseFair(path: string, given: Record<string, unknown>, by: string | nu
     ([key, weight]) => [key, wholeNumber(`${path}.weights.${key}`, weight, 1, 1_000)] as const,
   );
   return Object.freeze({ by: by!, weights: Object.freeze(Object.fromEntries(weights)) });
-}
-
-export function parseMaxKeys(path: string, value: unknown, by: string | null, fair = false): number | null {
-  if (value === undefined) return null;
-  if (by === null || fair)
-    throw new InvalidOptionError(`${path}.maxKeys`, 'nothing without by (or with fair)', value);
-  return wholeNumber(`${path}.maxKeys`, value, 1, 10_000_000);
 }

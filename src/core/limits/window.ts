@@ -1,7 +1,7 @@
-import { knownNames, oneOf, wholeNumber } from '../checks.ts';
+import { exactly, flag, knownNames, oneOf, wholeNumber } from '../checks.ts';
 import { InvalidOptionError } from '../errors.ts';
-import { exactly } from '../exact.ts';
-import { parseMaxKeys } from './rate.ts';
+import { type LimitKind, perPeriod } from './kind.ts';
+import { parseMaxKeys } from './max-keys.ts';
 
 /** A window limit as a user writes it: at most so much per window, all of it at once if need be. */
 export interface WindowLimitOptions {
@@ -50,19 +50,28 @@ const MAX_LOG = 1_000_000;
 
 const WINDOW_NAMES = ['kind', 'max', 'windowMs', 'mode', 'aligned', 'cells', 'by', 'maxKeys'];
 
-/** @throws {@link InvalidOptionError} */
-export function parseWindowLimit(
+export const WINDOW_LIMIT: LimitKind<WindowLimit> = {
+  parse: parseWindowLimit,
+  words: ({ kind, max, windowMs, mode, ...rest }) => [`${max} ${perPeriod(windowMs)}, ${mode} window`, rest],
+  attributeOf: ({ by }) => by,
+  mostCost: ({ max }) => max,
+  countsTokens: true,
+  fillingUs: ({ windowUs }) => windowUs,
+  intervalUs: ({ windowUs, max }, cost) => (cost * windowUs) / max,
+};
+
+function parseWindowLimit(
   name: string,
   path: string,
   given: Record<string, unknown>,
   by: string | null,
 ): WindowLimit {
   knownNames(path, given, WINDOW_NAMES);
-  const { mode: asked = 'fixed', aligned = false, cells = 10 } = given;
+  const { mode: asked = 'fixed', aligned: isAligned = false, cells = 10 } = given;
   const mode = oneOf(`${path}.mode`, asked, ['fixed', 'sliding', 'log']);
   const max = wholeNumber(`${path}.max`, given.max, 1, mode === 'log' ? MAX_LOG : MAX_TOKENS);
   const windowUs = exactly(`${path}.windowMs`, given.windowMs, 1_000, MAX_WINDOW_MS, 'milliseconds');
-  if (typeof aligned !== 'boolean') throw new InvalidOptionError(`${path}.aligned`, 'true or false', aligned);
+  const aligned = flag(`${path}.aligned`, isAligned);
   if (given.aligned !== undefined && mode !== 'fixed') {
     throw new InvalidOptionError(`${path}.aligned`, `nothing with mode '${mode}'`, aligned);
   }

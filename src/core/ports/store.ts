@@ -1,8 +1,9 @@
 import type { AdaptiveReport } from '../buckets/adaptive.ts';
-import type { Sight } from '../decide/acquire.ts';
+import type { Terms } from '../decide/ask.ts';
 import type { Cost, Demand, Keys } from '../decide/demands.ts';
 import type { HeldSlot } from '../decide/give-back.ts';
-import type { Receipt, Terms, Verdict } from '../decide/verdict.ts';
+import type { BucketReport } from '../decide/peek.ts';
+import type { Receipt, Verdict } from '../decide/verdict.ts';
 import type { Configuration, ConfigurationChange } from '../limits/configuration.ts';
 import type { GovernorConfig } from '../limits/governor-options.ts';
 import type { Limits } from '../limits/limit.ts';
@@ -54,7 +55,7 @@ export interface Store {
   peek(
     request: Request,
     priority: Terms['priority'],
-  ): Promise<readonly { readonly demand: Demand; readonly sight: Sight }[]>;
+  ): Promise<readonly { readonly demand: Demand; readonly sight: BucketReport }[]>;
   /** Pauses the buckets of these keys, or all of the governor, for so long; the longest pause wins. */
   pause(keys: Keys | undefined, forUs: number): Promise<void>;
   /** Ends a pause before its time. */

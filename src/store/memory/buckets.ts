@@ -1,16 +1,16 @@
-import type { State, Buckets as View } from '../../core/decide/buckets.ts';
+import type { Buckets as CoreBuckets, State } from '../../core/buckets/kinds.ts';
 
 /** The states of a governor by name, each until it says nothing more. */
-export class Buckets implements View {
-  readonly #states = new Map<string, { state: State; restUs: number }>();
+export class Buckets implements CoreBuckets {
+  readonly #states = new Map<string, { state: State; expiresUs: number }>();
   #sweep = this.#states.entries();
 
   get(name: string): State | undefined {
     return this.#states.get(name)?.state;
   }
 
-  set(name: string, state: State, restUs: number): void {
-    this.#states.set(name, { state, restUs });
+  set(name: string, state: State, expiresUs: number): void {
+    this.#states.set(name, { state, expiresUs });
   }
 
   /** How many have state. */
@@ -30,8 +30,8 @@ export class Buckets implements View {
         this.#sweep = this.#states.entries();
         return;
       }
-      const [name, { restUs }] = value;
-      if (nowUs > restUs) this.#states.delete(name);
+      const [name, { expiresUs }] = value;
+      if (nowUs > expiresUs) this.#states.delete(name);
     }
   }
 }

@@ -1,3 +1,6 @@
+import { RAMP_US } from '../../core/buckets/constants.ts';
+import type { Moment } from '../../core/buckets/moment.ts';
+import { opening, type StoreTimes } from '../../core/decide/opening.ts';
 import {
   type Configuration,
   type ConfigurationChange,
@@ -15,8 +18,7 @@ import type { StoreConfig } from '../../core/ports/store.ts';
 export class MemoryConfig {
   #current: Configuration;
   #history: readonly ConfigurationChange[] = [];
-  #coldAtUs: number;
-  #changedUs = 0;
+  #times: StoreTimes;
   readonly messages = new Emitter<{ message: StoreMessage }>();
 
   constructor(
@@ -34,7 +36,12 @@ export class MemoryConfig {
       operator: [],
       who: instance,
     });
-    this.#coldAtUs = coldStart === 'empty' ? nowUs() : 0;
+    this.#times = {
+      coldAtUs: coldStart === 'empty' ? nowUs() : 0,
+      changedUs: 0,
+      pausedUntilUs: 0,
+      pausedAtUs: 0,
+    };
   }
 
   /** The limits in force. */
@@ -42,14 +49,15 @@ export class MemoryConfig {
     return this.#current.limits;
   }
 
-  /** When all buckets without state were empty; 0: they are full. */
-  get coldAtUs(): number {
-    return this.#coldAtUs;
+  /** What a decision that is made now knows. */
+  moment(): Moment {
+    const { moment, times } = opening(this.#times, this.#current.version, this.nowUs());
+    this.#times = times;
+    return moment;
   }
 
-  /** When the limits came to their version. */
-  get changedUs(): number {
-    return this.#changedUs;
+  pauseUntil(pausedUntilUs: number): void {
+    this.#times = { ...this.#times, pausedUntilUs, pausedAtUs: this.nowUs() };
   }
 
   get configuration() {
@@ -67,21 +75,30 @@ export class MemoryConfig {
   /** A new version under which all is as before: grants that were promised ahead are recalled. */
   recall(): void {
     this.#current = Object.freeze({ ...this.#current, version: this.#current.version + 1 });
-    this.#changedUs = this.nowUs();
+    this.#times = { ...this.#times, changedUs: this.nowUs() };
   }
 
   #operate(operator: Limits, who: string): Configuration {
     const before = this.#current;
     const what = changesInWords('operator', before.operator, operator);
     if (what.length === 0) return before;
-    // Slower limits must not find buckets empty again that have filled under these.
-    if (this.#coldAtUs + fillingUs(before.limits) <= this.nowUs()) this.#coldAtUs = 0;
+    this.#times = { ...this.#timesForSlower(), changedUs: this.nowUs() };
     const version = before.version + 1;
     const limits = overlaid(before.code, operator);
     this.#current = Object.freeze({ ...before, version, limits, operator, who });
-    this.#changedUs = this.nowUs();
     this.#history = [{ version, atUs: this.wallUs(), who, what }, ...this.#history].slice(0, MAX_HISTORY);
     this.messages.emit('message', { kind: 'configured', version, who, limits });
     return this.#current;
+  }
+
+  // Slower limits must not find buckets empty again that have filled under these.
+  #timesForSlower(): StoreTimes {
+    const filledSinceUs = this.nowUs() - fillingUs(this.limits);
+    const { coldAtUs, pausedUntilUs } = this.#times;
+    return {
+      ...this.#times,
+      coldAtUs: coldAtUs <= filledSinceUs ? 0 : coldAtUs,
+      pausedUntilUs: pausedUntilUs + RAMP_US <= filledSinceUs ? 0 : pausedUntilUs,
+    };
   }
 }

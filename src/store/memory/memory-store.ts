@@ -1,9 +1,12 @@
 import type { AdaptiveReport } from '../../core/buckets/adaptive.ts';
-import { MAX_AHEAD_US, type Moment } from '../../core/buckets/moment.ts';
-import { RAMP_US } from '../../core/buckets/ramp.ts';
+import { MAX_AHEAD_US } from '../../core/buckets/constants.ts';
+import type { Moment } from '../../core/buckets/moment.ts';
 import type { Clock } from '../../core/clock.ts';
-import { acquire, atMost, force, peek } from '../../core/decide/acquire.ts';
+import { acquire } from '../../core/decide/acquire.ts';
+import type { Terms } from '../../core/decide/ask.ts';
+import { atMost } from '../../core/decide/at-most.ts';
 import { type Cost, demandsOf, type Keys, keyedDemandsOf } from '../../core/decide/demands.ts';
+import { force } from '../../core/decide/force.ts';
 import {
   cancel,
   type HeldSlot,
@@ -16,9 +19,10 @@ import {
   slotUnder,
 } from '../../core/decide/give-back.ts';
 import { pauseUntil, resume } from '../../core/decide/pause.ts';
-import type { Receipt, Terms, Verdict } from '../../core/decide/verdict.ts';
+import { peek } from '../../core/decide/peek.ts';
+import type { Receipt, Verdict } from '../../core/decide/verdict.ts';
 import { GovernorClosedError } from '../../core/errors.ts';
-import { type Configuration, fillingUs } from '../../core/limits/configuration.ts';
+import type { Configuration } from '../../core/limits/configuration.ts';
 import type { Limits } from '../../core/limits/limit.ts';
 import type { StoreMessage } from '../../core/ports/messages.ts';
 import type { Request, Store, StoreConfig } from '../../core/ports/store.ts';
@@ -37,7 +41,6 @@ export class MemoryStore implements Store {
   readonly deferrals = new MemoryDeferrals(() => this.#now().nowUs);
   readonly #buckets = new Buckets();
   readonly #config: MemoryConfig;
-  #closedUs = 0;
   #closed = false;
   // Later, as a message would come: the decision that wakes is made to its end first.
   readonly #wakeUp = (holder: string): void => {
@@ -57,7 +60,7 @@ export class MemoryStore implements Store {
 
   async acquire(request: Request, terms: Terms): Promise<Verdict> {
     const { demands, at } = this.#met(request);
-    return acquire(this.#buckets, demands, request, terms, at, this.#wakeUp);
+    return acquire(this.#buckets, demands, { ...request, ...terms }, at, this.#wakeUp);
   }
 
   async atMost(request: Request, most: number, priority: Terms['priority']): Promise<number> {
@@ -109,8 +112,8 @@ export class MemoryStore implements Store {
     const at = this.#now();
     const untilUs = at.nowUs + Math.min(forUs, MAX_AHEAD_US);
     if (keys === undefined) {
-      if (untilUs <= this.#closedUs) return;
-      this.#closedUs = untilUs;
+      if (untilUs <= at.pausedUntilUs) return;
+      this.#config.pauseUntil(untilUs);
     } else pauseUntil(this.#buckets, keyedDemandsOf(this.#config.limits, keys), untilUs, at);
     this.#config.messages.emit('message', { kind: 'paused', keys, forUs });
   }
@@ -119,8 +122,8 @@ export class MemoryStore implements Store {
     const at = this.#now();
     if (keys !== undefined) resume(this.#buckets, keyedDemandsOf(this.#config.limits, keys), at);
     else {
-      if (this.#closedUs <= at.nowUs) return;
-      this.#closedUs = at.nowUs;
+      if (at.pausedUntilUs <= at.nowUs) return;
+      this.#config.pauseUntil(at.nowUs);
       this.#config.recall();
     }
     this.#config.messages.emit('message', { kind: 'resumed', keys });
@@ -137,12 +140,12 @@ export class MemoryStore implements Store {
   }
 
   async configure(change: { readonly limits: Limits }, who: string): Promise<Configuration> {
-    this.#forgetPause();
+    this.#assertOpen();
     return this.#config.configure(change.limits, who);
   }
 
   async reset(who: string): Promise<Configuration> {
-    this.#forgetPause();
+    this.#assertOpen();
     return this.#config.reset(who);
   }
 
@@ -174,13 +177,6 @@ export class MemoryStore implements Store {
     return { demands, at };
   }
 
-  // Slower limits must not find buckets empty again that have filled since a pause.
-  #forgetPause(): void {
-    const { nowUs } = this.#now();
-    const filledUs = this.#closedUs + RAMP_US + fillingUs(this.#config.limits);
-    if (this.#closedUs > 0 && filledUs <= nowUs) this.#closedUs = 0;
-  }
-
   #demands(request: Request) {
     this.#assertOpen();
     return demandsOf(this.#config.limits, request.cost, request.keys);
@@ -188,9 +184,7 @@ export class MemoryStore implements Store {
 
   #now(): Moment {
     this.#assertOpen();
-    const { coldAtUs, changedUs } = this.#config;
-    const { version } = this.#config.configuration;
-    return { nowUs: this.#nowUs(), coldAtUs, closedUs: this.#closedUs, version, changedUs };
+    return this.#config.moment();
   }
 
   // Never 0, which stands for "no time" in a bucket.

@@ -1,7 +1,8 @@
 import type { AdaptiveReport } from '../../core/buckets/adaptive.ts';
+import type { Terms } from '../../core/decide/ask.ts';
 import type { Cost, Keys } from '../../core/decide/demands.ts';
 import type { HeldSlot } from '../../core/decide/give-back.ts';
-import type { Receipt, Terms, Verdict } from '../../core/decide/verdict.ts';
+import type { Receipt, Verdict } from '../../core/decide/verdict.ts';
 import { GovernorClosedError, StoreUnavailableError } from '../../core/errors.ts';
 import type { Configuration } from '../../core/limits/configuration.ts';
 import type { Limits } from '../../core/limits/limit.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LINE_GRACE_US } from '../../../src/core/buckets/line.ts';
+import { LINE_GRACE_US } from '../../../src/core/buckets/constants.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { S, World } from '../../support/world.ts';
 

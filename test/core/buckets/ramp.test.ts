@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  isRamping,
-  RAMP_US,
-  slotsInRamp,
-  whenSlots,
-  whenWorth,
-  worthUs,
-} from '../../../src/core/buckets/ramp.ts';
+import { RAMP_US } from '../../../src/core/buckets/constants.ts';
+import { isRamping, slotsInRamp, whenSlots, whenWorth, worthUs } from '../../../src/core/buckets/ramp.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { type Request, S, World } from '../../support/world.ts';
 

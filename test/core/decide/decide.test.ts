@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
-import { MAX_DEBT_UNITS, perDay, perHour, perSecond } from '../../../src/core/limits/rate.ts';
+import { MAX_DEBT_UNITS } from '../../../src/core/buckets/constants.ts';
+import type { RateState } from '../../../src/core/buckets/rate/index.ts';
+import { perDay, perHour, perSecond } from '../../../src/core/limits/rate.ts';
 import { S, World, ZERO_US } from '../../support/world.ts';
 
 const FOR_EVER = Number.MAX_SAFE_INTEGER;
@@ -147,7 +148,8 @@ describe('a start too far ahead to be exact', () => {
     const verdict = world.acquire(0, { maxWaitUs: FOR_EVER });
     expect(verdict).toMatchObject({ granted: false, reason: 'horizon', waitUs: 3_600 * S, hasTurn: false });
     expect(world.allows(3_600 * S)).toBe(true);
-    for (const bucket of world.buckets.values()) expect((bucket as Bucket).debt).toBeLessThan(MAX_DEBT_UNITS);
+    for (const bucket of world.buckets.values())
+      expect((bucket as RateState).debt).toBeLessThan(MAX_DEBT_UNITS);
   });
 });
 

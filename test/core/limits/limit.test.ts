@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { horizonUs } from '../../../src/core/buckets/rate/debt.ts';
 import { InvalidOptionError } from '../../../src/core/errors.ts';
 import { parseLimits } from '../../../src/core/limits/limit.ts';
-import {
-  horizonUs,
-  MAX_CAPACITY_UNITS,
-  perDay,
-  perHour,
-  perMinute,
-  perSecond,
-} from '../../../src/core/limits/rate.ts';
+import { perDay, perHour, perMinute, perSecond } from '../../../src/core/limits/rate.ts';
+import { MAX_CAPACITY_UNITS } from '../../../src/core/limits/rate-units.ts';
 import { limitOf } from '../../support/world.ts';
 
 /** The error of a call that must be refused. */

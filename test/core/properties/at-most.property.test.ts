@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
-import { usedOf, type WindowState } from '../../../src/core/buckets/window/window.ts';
+import type { RateState } from '../../../src/core/buckets/rate/index.ts';
+import type { WindowState } from '../../../src/core/buckets/window/index.ts';
+import { usedOf } from '../../../src/core/buckets/window/window.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { S, World } from '../../support/world.ts';
@@ -40,7 +41,7 @@ const asks = fc.array(
 /** What each limit holds, in units that nothing is rounded in. */
 const holds = (world: World, atUs: number) =>
   world.views(atUs).map(({ demand, state }) => {
-    if (demand.kind === 'rate') return demand.limit.burst * demand.limit.periodUs - (state as Bucket).debt;
+    if (demand.kind === 'rate') return demand.limit.burst * demand.limit.periodUs - (state as RateState).debt;
     if (demand.kind === 'window') return demand.limit.max - usedOf(state as WindowState, demand.limit);
     throw new Error(demand.kind);
   });

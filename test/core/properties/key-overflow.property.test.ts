@@ -78,7 +78,7 @@ it('keeps the bound of each value and of the bucket that the others share', () =
           const verdict = world.acquire(nowUs, { keys: { shop }, cost: asked, maxWaitUs });
           if (!verdict.granted) continue;
           const { receipt } = verdict;
-          const { bucket } = receipt.demands[0]!.demand;
+          const { bucket } = receipt.charges[0]!.demand;
           entries.push({ atUs: receipt.startUs - ZERO_US, shop, bucket, receipt, cost: asked });
           seen[bucket === 'calls' ? 'shared' : 'own'] += 1;
         } else if (kind === 'forget')

@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import {
-  type Lease,
-  type LeaseState,
-  type Waiting,
-  WOKEN_US,
-} from '../../../src/core/buckets/concurrency/leases.ts';
-import { MAX_CLOCK_STEP_US } from '../../../src/core/buckets/moment.ts';
+import type { ConcurrencyState } from '../../../src/core/buckets/concurrency/index.ts';
+import type { Lease, Waiting } from '../../../src/core/buckets/concurrency/state.ts';
+import { MAX_CLOCK_STEP_US, WOKEN_US } from '../../../src/core/buckets/constants.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
 import { S, slotsOf, World, ZERO_US } from '../../support/world.ts';
 
@@ -62,7 +58,7 @@ it('never has more held than there are slots, in order, with fences that grow', 
       const told = new Set<string>();
 
       const live = () => {
-        const state = world.stored({ kind: 'concurrency', bucket: 'slots' }) as LeaseState | undefined;
+        const state = world.stored({ kind: 'concurrency', bucket: 'slots' }) as ConcurrencyState | undefined;
         const { atUs, leases, waiting } = state ?? { atUs: 0, leases: [], waiting: [] };
         const clockUs = Math.max(ZERO_US + nowUs, atUs);
         const alive = ({ untilUs }: Lease | Waiting) => untilUs > clockUs;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { RECALL_US } from '../../../src/core/buckets/moment.ts';
+import { RECALL_US } from '../../../src/core/buckets/constants.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
 import { S, World } from '../../support/world.ts';
 import { type Entry, FORWARD, History, operations, smallLimit } from '../support/history.ts';

@@ -40,11 +40,11 @@ function byBucket(entries: readonly MixtureEntry[]): Map<string, MixtureEntry[]>
 /** What a decision reads of the buckets that a request meets, but for the line, the queue and the penalty. */
 function charged(world: World, atUs: number, request: Request): Record<string, unknown>[] {
   return world.views(atUs, request).map(({ demand, state }) => {
-    const { lineUs, refused, waiting, overUs, penaltyUs, share, ...rest } = state as unknown as Record<
+    const { lineUs, refused, waiting, penalty, share, terms, ...rest } = state as unknown as Record<
       string,
       unknown
     >;
-    return { bucket: demand.bucket, kind: demand.kind, ...rest };
+    return { bucket: demand.bucket, kind: demand.kind, ...rest, ...(terms as object) };
   });
 }
 

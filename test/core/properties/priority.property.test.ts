@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { RateState } from '../../../src/core/buckets/rate/index.ts';
 import { classOf } from '../../../src/core/calls/options.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
 import { S, WAITING, World } from '../../support/world.ts';
@@ -36,7 +37,7 @@ const requests = fc.array(
 const remainingAt = (world: World, atUs: number) => {
   const { state, demand } = world.views(atUs)[0]!;
   const { burst, periodUs } = demand.limit as RateLimit;
-  return burst - (state as { debt: number }).debt / periodUs;
+  return burst - (state as RateState).debt / periodUs;
 };
 
 describe('a reserve', () => {

@@ -1,10 +1,18 @@
 import fc from 'fast-check';
-import { LINE_GRACE_US } from '../../../src/core/buckets/line.ts';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
-import { type Bucket, fullAtUs } from '../../../src/core/buckets/rate/debt.ts';
-import type { Keys, RateDemand } from '../../../src/core/decide/demands.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
-import { MAX_CAPACITY_UNITS, MAX_DEBT_UNITS, type RateLimit } from '../../../src/core/limits/rate.ts';
+import {
+  LINE_GRACE_US,
+  MAX_CLOCK_STEP_US,
+  MAX_DEBT_UNITS,
+  RECALL_US,
+} from '../../../src/core/buckets/constants.ts';
+import type { RateDemand } from '../../../src/core/buckets/kinds.ts';
+import { fullAtUs } from '../../../src/core/buckets/rate/debt.ts';
+import type { RateState } from '../../../src/core/buckets/rate/index.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
+import type { Keys } from '../../../src/core/decide/demands.ts';
+import type { Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
+import type { RateLimit } from '../../../src/core/limits/rate.ts';
+import { MAX_CAPACITY_UNITS } from '../../../src/core/limits/rate-units.ts';
 import { rateLimits, World, ZERO_US } from '../../support/world.ts';
 
 /** Random histories of a governor: what is drawn, and what it means. Shared by the properties in this folder. */
@@ -227,7 +235,7 @@ export class History {
 
   #book(verdict: Verdict & { granted: true }): void {
     this.grants += 1;
-    const entries = verdict.receipt.demands.map(({ demand }) => {
+    const entries = verdict.receipt.charges.map(({ demand }) => {
       const { limit, bucket, cost } = demand as RateDemand;
       const { atUs } = this.buckets.get(bucket)!;
       const entry: Entry = {
@@ -251,7 +259,7 @@ export class History {
     if (this.#open.length === 0) return;
     const index = newest ? this.#open.length - 1 : pick % this.#open.length;
     const { receipt, entries } = this.#open.splice(index, 1)[0]!;
-    const granted = receipt.demands.map(({ demand }) => this.buckets.get(demand.bucket)?.granted);
+    const granted = receipt.charges.map(({ demand }) => this.buckets.get(demand.bucket)?.granted);
     const whole = this.world.cancel(this.#atUs, receipt);
     this.#checkStates();
     for (const [
@@ -259,7 +267,7 @@ export class History {
       {
         demand: { bucket },
       },
-    ] of receipt.demands.entries()) {
+    ] of receipt.charges.entries()) {
       // The bucket's own total tells whether this demand was given back: cancel() only says whether all were.
       const refunded = this.buckets.get(bucket)?.granted !== granted[demand];
       entries[demand]!.refunded = refunded;
@@ -279,7 +287,8 @@ export class History {
   // As a store does it: not before a bucket has been full for as long as a clock may step back.
   #expire(): void {
     for (const [name, bucket] of this.buckets) {
-      if (this.nowUs - fullAtUs(bucket, this.limits[0]!, 0) > LINE_GRACE_US) this.#forget(name);
+      if (this.nowUs - fullAtUs(bucket, this.limits[0]!, { endUs: 0, rampEndUs: 0 }) > LINE_GRACE_US)
+        this.#forget(name);
     }
   }
 
@@ -288,7 +297,7 @@ export class History {
     // A clock that was wrong for a while may take state away before a promised start. Such a grant is not cancelled here.
     if (this.mayCorrect) {
       this.#open = this.#open.filter(({ receipt }) =>
-        receipt.demands.every(({ demand }) => demand.bucket !== bucket),
+        receipt.charges.every(({ demand }) => demand.bucket !== bucket),
       );
     }
   }
@@ -324,8 +333,8 @@ export class History {
   }
 
   /** All limits of these histories are rates. */
-  get buckets(): Map<string, Bucket> {
-    return this.world.buckets as unknown as Map<string, Bucket>;
+  get buckets(): Map<string, RateState> {
+    return this.world.buckets as unknown as Map<string, RateState>;
   }
 
   #tokenUs(): number {
@@ -373,23 +382,24 @@ export class History {
  */
 function assertNothingCharged(
   name: string,
-  before: Bucket | undefined,
-  after: Bucket,
+  before: RateState | undefined,
+  after: RateState,
   changedUs: number,
 ): void {
-  const { debt, atUs, rate, periodUs, burst, version, granted } = before ?? { ...after, debt: 0, granted: 0 };
-  const isChanged = version !== after.version;
+  const { debt, atUs, terms, granted } = before ?? { ...after, debt: 0, granted: 0 };
+  const { rate, periodUs, burst, version } = terms;
+  const isChanged = version !== after.terms.version;
   const untilUs = isChanged ? Math.max(atUs, Math.min(changedUs, after.atUs)) : after.atUs;
   const owed = less(BigInt(debt), untilUs - atUs, rate);
   const standing = BigInt(burst) * BigInt(periodUs) + BigInt(rate) * BigInt(RECALL_US);
   const leastOwed = isChanged && standing < owed ? standing : owed;
   // Units are those of the limit at the last write. Into a changed limit's units debt is rounded, upwards by at most two,
   // and cut where it would leave the exact range.
-  const mostOver = periodUs === after.periodUs ? 0n : 2n;
+  const mostOver = periodUs === after.terms.periodUs ? 0n : 2n;
   if (mostOver > 0n && after.debt === MAX_DEBT_UNITS) return;
-  const [own, theirs] = [BigInt(periodUs), BigInt(after.periodUs)];
-  const least = less((leastOwed * theirs) / own, after.atUs - untilUs, after.rate);
-  const most = less((owed * theirs) / own + mostOver, after.atUs - untilUs, after.rate);
+  const [own, theirs] = [BigInt(periodUs), BigInt(after.terms.periodUs)];
+  const least = less((leastOwed * theirs) / own, after.atUs - untilUs, after.terms.rate);
+  const most = less((owed * theirs) / own + mostOver, after.atUs - untilUs, after.terms.rate);
   const owes = BigInt(after.debt);
   if (owes < least || owes > most || after.granted !== granted) throw new Error(`a refusal changed ${name}`);
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { LeaseState } from '../../../src/core/buckets/concurrency/leases.ts';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
+import type { ConcurrencyState } from '../../../src/core/buckets/concurrency/index.ts';
+import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/constants.ts';
 import type { Charge, Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
 import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
@@ -196,8 +196,8 @@ export class Mixture {
     this.#checkSlots(verdict);
   }
 
-  #book({ startUs, demands, version }: Receipt, key: string): MixtureEntry[] {
-    const entries = demands.flatMap(({ demand }: Charge): MixtureEntry[] => {
+  #book({ startUs, charges, version }: Receipt, key: string): MixtureEntry[] {
+    const entries = charges.flatMap(({ demand }: Charge): MixtureEntry[] => {
       if (demand.kind !== 'rate') return [];
       const { limit, bucket, cost } = demand;
       const ownUs = (this.world.stored(demand) as { atUs: number }).atUs;
@@ -211,9 +211,9 @@ export class Mixture {
   /** Never more slots than there are; whom it kept its slots from is checked by the leases' own properties. */
   #checkSlots(verdict: Verdict): void {
     if (!verdict.granted) return;
-    for (const { demand } of verdict.receipt.demands) {
+    for (const { demand } of verdict.receipt.charges) {
       if (demand.kind !== 'concurrency') continue;
-      const { leases } = this.world.stored(demand) as LeaseState;
+      const { leases } = this.world.stored(demand) as ConcurrencyState;
       const held = leases.reduce((sum, { cost }) => sum + cost, 0);
       if (held > demand.limit.max) throw new Error(`${held} slots of ${demand.limit.max} are held`);
     }

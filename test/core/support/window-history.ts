@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/moment.ts';
-import type { WindowState } from '../../../src/core/buckets/window/window.ts';
+import { MAX_CLOCK_STEP_US, RECALL_US } from '../../../src/core/buckets/constants.ts';
+import type { WindowState } from '../../../src/core/buckets/window/index.ts';
 import type { Receipt } from '../../../src/core/decide/verdict.ts';
 import { type Limits, parseLimits } from '../../../src/core/limits/limit.ts';
 import type { WindowLimit, WindowLimitOptions } from '../../../src/core/limits/window.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import type { RateLimitOptions } from '../../../src/core/limits/rate.ts';
 import type { Request } from '../../../src/core/ports/store.ts';

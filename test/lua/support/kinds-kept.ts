@@ -1,5 +1,5 @@
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
-import type { Terms } from '../../../src/core/decide/verdict.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import type { WindowLimitOptions } from '../../../src/core/limits/window.ts';
 import type { Batch, History, Step } from './kinds-histories.ts';

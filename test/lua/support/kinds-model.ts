@@ -1,10 +1,14 @@
-import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy } from '../../../src/core/buckets/moment.ts';
-import { MAX_COLD_AHEAD_US } from '../../../src/core/buckets/rate/debt.ts';
-import * as decide from '../../../src/core/decide/acquire.ts';
-import type { Buckets, State } from '../../../src/core/decide/buckets.ts';
+import { MAX_AHEAD_US } from '../../../src/core/buckets/constants.ts';
+import type { Buckets, State } from '../../../src/core/buckets/kinds.ts';
+import type { Moment } from '../../../src/core/buckets/moment.ts';
+import { acquire } from '../../../src/core/decide/acquire.ts';
+import { atMost } from '../../../src/core/decide/at-most.ts';
 import { demandsOf, keyedDemandsOf } from '../../../src/core/decide/demands.ts';
+import { force } from '../../../src/core/decide/force.ts';
 import * as giveBack from '../../../src/core/decide/give-back.ts';
+import { opening, type StoreTimes } from '../../../src/core/decide/opening.ts';
 import { pauseUntil, resume } from '../../../src/core/decide/pause.ts';
+import { peek } from '../../../src/core/decide/peek.ts';
 import type { Receipt, Wake } from '../../../src/core/decide/verdict.ts';
 import type { Limits } from '../../../src/core/limits/limit.ts';
 import type { Step } from './kinds-histories.ts';
@@ -46,48 +50,41 @@ export class Kept implements Buckets {
 /** What src/core makes of a history: the oracle for the Lua scripts. */
 export class Model {
   readonly buckets = new Kept();
-  #closedUs = 0;
-  #closedAtUs = 0;
-  #changedUs = 0;
+  #times: StoreTimes;
   version = 1;
 
   constructor(
     public limits: Limits,
-    private coldAtUs: number,
-  ) {}
+    coldAtUs: number,
+  ) {
+    this.#times = { coldAtUs, changedUs: 0, pausedUntilUs: 0, pausedAtUs: 0 };
+  }
 
   moment(nowUs: number): Moment {
-    const { coldAtUs, version } = this;
-    return { nowUs, coldAtUs, closedUs: this.#closedUs, version, changedUs: this.#changedUs };
+    return opening(this.#times, this.version, nowUs).moment;
   }
 
   /** A call comes in. Times that a wrong clock wrote are put right with the clock. */
   begin(nowUs: number): void {
-    if (this.coldAtUs - nowUs > MAX_COLD_AHEAD_US) this.coldAtUs = nowUs;
-    if (this.#changedUs - nowUs > MAX_CLOCK_STEP_US) this.#changedUs = nowUs;
-    const aheadUs = this.#closedAtUs - nowUs;
-    if (aheadUs > MAX_CLOCK_STEP_US) {
-      this.#closedUs = movedBy(this.#closedUs, aheadUs);
-      this.#closedAtUs = nowUs;
-    }
+    this.#times = opening(this.#times, this.version, nowUs).times;
   }
 
   change(limits: Limits, nowUs: number): void {
     this.limits = limits;
     this.version += 1;
-    this.#changedUs = nowUs;
+    this.#times = { ...this.#times, changedUs: nowUs };
   }
 
   /** @param forUs - 0: it is resumed. */
   pauseAll(forUs: number, nowUs: number): void {
     this.begin(nowUs);
     const untilUs = forUs === 0 ? nowUs : nowUs + Math.min(forUs, MAX_AHEAD_US);
-    if (forUs > 0 ? untilUs <= this.#closedUs : this.#closedUs <= nowUs) return;
-    this.#closedUs = untilUs;
-    this.#closedAtUs = nowUs;
+    const { pausedUntilUs } = this.#times;
+    if (forUs > 0 ? untilUs <= pausedUntilUs : pausedUntilUs <= nowUs) return;
+    this.#times = { ...this.#times, pausedUntilUs: untilUs, pausedAtUs: nowUs };
     if (forUs > 0) return;
     this.version += 1;
-    this.#changedUs = nowUs;
+    this.#times = { ...this.#times, changedUs: nowUs };
   }
 
   /** @param receipt - Of the grant that the step is about. */
@@ -100,20 +97,13 @@ export class Model {
     }) => demandsOf(limits, request.cost, request.keys);
     switch (step.do) {
       case 'acquire':
-        return decide.acquire(
-          buckets,
-          met(step.request),
-          { ...step.request, instance },
-          step.terms,
-          at,
-          wake,
-        );
+        return acquire(buckets, met(step.request), { ...step.request, ...step.terms, instance }, at, wake);
       case 'force':
-        return decide.force(buckets, met(step.request), step.request.holder, at);
+        return force(buckets, met(step.request), step.request.holder, at);
       case 'peek':
-        return decide.peek(buckets, met(step.request), step.priority, at);
+        return peek(buckets, met(step.request), step.priority, at);
       case 'atMost':
-        return decide.atMost(buckets, met(step.request), step.most, step.priority, at);
+        return atMost(buckets, met(step.request), step.most, step.priority, at);
       case 'leave':
         return giveBack.leave(buckets, met(step.request), step.request.holder, at, wake);
       case 'report':
@@ -147,7 +137,7 @@ export class Model {
 
 /** The first slot of a grant, if it has any. @param stale - With the number of an earlier lease. */
 export function slotOf(receipt: Receipt, stale: boolean): giveBack.HeldSlot | undefined {
-  for (const { demand, fence } of receipt.demands) {
+  for (const { demand, fence } of receipt.charges) {
     if (demand.kind === 'concurrency')
       return { demand, holder: receipt.holder, fence: stale ? fence - 1 : fence };
   }

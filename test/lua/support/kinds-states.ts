@@ -1,12 +1,17 @@
 import type { Redis } from 'ioredis';
 import type { AdaptiveState } from '../../../src/core/buckets/adaptive.ts';
-import type { LeaseState } from '../../../src/core/buckets/concurrency/leases.ts';
-import type { KeyRegistry } from '../../../src/core/buckets/key-overflow.ts';
+import type { ConcurrencyState } from '../../../src/core/buckets/concurrency/index.ts';
+import {
+  groupName,
+  type KeyRegistry,
+  registryName,
+  type State,
+  stateName,
+} from '../../../src/core/buckets/kinds.ts';
 import type { Moment } from '../../../src/core/buckets/moment.ts';
-import type { Bucket } from '../../../src/core/buckets/rate/debt.ts';
-import type { ShareGroup, ShareState } from '../../../src/core/buckets/share/share.ts';
-import type { WindowState } from '../../../src/core/buckets/window/window.ts';
-import { groupName, registryName, type State, stateName } from '../../../src/core/decide/buckets.ts';
+import type { RateState } from '../../../src/core/buckets/rate/index.ts';
+import type { ShareGroup, ShareState } from '../../../src/core/buckets/share/index.ts';
+import type { WindowState } from '../../../src/core/buckets/window/index.ts';
 import type { Demand } from '../../../src/core/decide/demands.ts';
 import type { Limit } from '../../../src/core/limits/limit.ts';
 import { bucketKey, bucketKeys, registryKey } from '../../../src/store/redis/keys.ts';
@@ -70,31 +75,31 @@ const number = (text: string | undefined, absent = 0): number => (text === undef
 
 const common = (hash: Hash) => ({
   atUs: number(hash.at),
+  lineUs: number(hash.line),
   granted: number(hash.granted),
   refused: number(hash.refused),
-  closedUs: number(hash.closed),
+  pausedUntilUs: number(hash.closed),
 });
 
-const rateOf = (hash: Hash, at: Moment): Bucket => ({
+const rateOf = (hash: Hash, at: Moment): RateState => ({
   ...common(hash),
   debt: number(hash.debt),
-  lineUs: number(hash.line),
   lastUs: number(hash.last),
   rampUs: number(hash.ramp),
-  overUs: number(hash.over),
-  penaltyUs: number(hash.penalty),
   promised: number(hash.promised),
-  adaptive: adaptiveOf(hash.adaptive),
-  rate: number(hash.rate),
-  periodUs: number(hash.unit),
-  burst: number(hash.burst),
-  version: number(hash.version, at.version),
+  terms: {
+    rate: number(hash.rate),
+    periodUs: number(hash.unit),
+    burst: number(hash.burst),
+    version: number(hash.version, at.version),
+  },
+  ...adaptiveOf(hash.adaptive),
+  ...penaltyOf(hash),
 });
 
 const shareOf = (hash: Hash): ShareState => ({
   ...common(hash),
   debt: number(hash.debt),
-  lineUs: number(hash.line),
   share: number(hash.share),
 });
 
@@ -102,7 +107,6 @@ const MODES = { 1: 'fixed', 2: 'sliding', 3: 'log' } as const;
 
 const windowOf = (hash: Hash, members: readonly string[]): WindowState => ({
   ...common(hash),
-  lineUs: number(hash.line),
   start: number(hash.start),
   counts: (hash.counts ?? '').split(' ').filter(Boolean).map(Number),
   entries: members.map((member) => {
@@ -114,7 +118,12 @@ const windowOf = (hash: Hash, members: readonly string[]): WindowState => ({
   windowUs: number(hash.window),
 });
 
-function slotsOf(hash: Hash, leases: readonly string[], queue: readonly string[], waiting: Hash): LeaseState {
+function slotsOf(
+  hash: Hash,
+  leases: readonly string[],
+  queue: readonly string[],
+  waiting: Hash,
+): ConcurrencyState {
   const held = [];
   for (let index = 0; index < leases.length; index += 2) {
     const [, fence, cost, holder] = /^(\d+) (\d+) (.*)$/.exec(leases[index]!)!;
@@ -140,7 +149,7 @@ function slotsOf(hash: Hash, leases: readonly string[], queue: readonly string[]
     fence: number(hash.fence),
     leases: held,
     waiting: places,
-    adaptive: adaptiveOf(hash.adaptive),
+    ...adaptiveOf(hash.adaptive),
   };
 }
 
@@ -162,12 +171,16 @@ const ADAPTIVE: readonly (keyof AdaptiveState)[] = [
   'lookFrom',
 ];
 
-function adaptiveOf(text: string | undefined): AdaptiveState | null {
-  if (text === undefined) return null;
+function penaltyOf(hash: Hash): Pick<RateState, 'penalty'> {
+  const [overSinceUs, untilUs] = [number(hash.over), number(hash.penalty)];
+  return overSinceUs === 0 && untilUs === 0 ? {} : { penalty: { overSinceUs, untilUs } };
+}
+
+function adaptiveOf(text: string | undefined): { adaptive?: AdaptiveState } {
+  if (text === undefined) return {};
   const numbers = text.split(' ').map(Number);
-  return Object.fromEntries(
-    ADAPTIVE.map((field, index) => [field, numbers[index]]),
-  ) as unknown as AdaptiveState;
+  const fields = ADAPTIVE.map((field, index) => [field, numbers[index]]);
+  return { adaptive: Object.fromEntries(fields) as AdaptiveState };
 }
 
 async function groupOf(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { type Make, MS, SECOND, shops, started } from '../support/made.ts';
 import { AT_ONCE, OR_TURN, RETURNING } from '../support/terms.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Receipt, Terms } from '../../../src/core/decide/verdict.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
+import type { Receipt } from '../../../src/core/decide/verdict.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { calls, type Make, MS, SECOND, started } from '../support/made.ts';
 import { AT_ONCE, WHENEVER } from '../support/terms.ts';

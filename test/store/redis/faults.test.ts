@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Terms } from '../../../src/core/decide/verdict.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import { StoreUnavailableError } from '../../../src/core/errors.ts';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
 import type { RedisStore } from '../../../src/store/redis/redis-store.ts';

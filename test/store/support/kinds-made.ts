@@ -1,7 +1,8 @@
-import type { Sight } from '../../../src/core/decide/acquire.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import type { BucketReport } from '../../../src/core/decide/peek.ts';
+import type { Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
 import type { Made, StoreOptions } from './made.ts';
 import { AT_ONCE, NORMAL } from './terms.ts';
 
@@ -32,7 +33,7 @@ export async function started(make: Make, options: StoreOptions) {
     request,
     granted: async (asking?: Asking): Promise<Receipt> => receiptOf(await ask(asking)),
     refused: async (asking?: Asking) => refusalOf(await ask(asking)),
-    sights: async (asking: Asking = {}, priority: Priority = NORMAL): Promise<Sight[]> =>
+    sights: async (asking: Asking = {}, priority: Priority = NORMAL): Promise<BucketReport[]> =>
       (await store.peek(request(asking), priority)).map(({ sight }) => sight),
     remaining: async (asking: Asking = {}): Promise<number[]> =>
       (await store.peek(request(asking), NORMAL)).map(({ sight }) => sight.remaining),
@@ -53,7 +54,7 @@ function refusalOf(verdict: Verdict) {
 
 /** The slot of a grant, as its holder knows it. */
 export function slotOf(receipt: Receipt): HeldSlot {
-  for (const { demand, fence } of receipt.demands) {
+  for (const { demand, fence } of receipt.charges) {
     if (demand.kind === 'concurrency') return { demand, holder: receipt.holder, fence };
   }
   throw new Error('the grant has no slot');

@@ -1,5 +1,6 @@
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
-import type { Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import type { Verdict } from '../../../src/core/decide/verdict.ts';
 import type { ColdStart } from '../../../src/core/limits/governor-options.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';

@@ -1,5 +1,5 @@
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
-import type { Terms } from '../../../src/core/decide/verdict.ts';
 import type { Request } from '../../../src/core/ports/store.ts';
 
 /** A request of nobody in particular, as none of its limits has slots to hold. */

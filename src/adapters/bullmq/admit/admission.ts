@@ -1,6 +1,6 @@
 import { type Job, WaitingError, type Worker } from 'bullmq';
 import type { Refusal } from '../../../core/answers.ts';
-import { RECALL_US } from '../../../core/buckets/moment.ts';
+import { RECALL_US } from '../../../core/buckets/constants.ts';
 import type { ReservationHandle } from '../../../core/calls/grant.ts';
 import type { Priority } from '../../../core/calls/options.ts';
 import type { Place } from '../../../core/calls/slot-queue.ts';

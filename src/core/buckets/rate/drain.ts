@@ -1,17 +1,19 @@
-import { MAX_DEBT_UNITS, type RateLimit } from '../../limits/rate.ts';
+import type { RateLimit } from '../../limits/rate.ts';
 import { type AdaptiveState, begun, risen } from '../adaptive.ts';
-import { MAX_AHEAD_US, MAX_CLOCK_STEP_US, type Moment, movedBy, RECALL_US } from '../moment.ts';
-import { isRamping, RAMP_US, worthUs } from '../ramp.ts';
 import {
   ADAPTIVE_KEPT_US,
-  type Bucket,
-  debtAt,
-  emptyUsOf,
-  less,
-  penalised,
-  rampEndUs,
-  repace,
-} from './debt.ts';
+  MAX_AHEAD_US,
+  MAX_CLOCK_STEP_US,
+  MAX_DEBT_UNITS,
+  RAMP_US,
+  RECALL_US,
+} from '../constants.ts';
+import { type Moment, movedBy } from '../moment.ts';
+import { type Pause, pauseOf } from '../pause.ts';
+import { isRamping, worthUs } from '../ramp.ts';
+import { changeRate, debtAt, drainedBy } from './debt.ts';
+import { movePenalty, penaltyEndUs, rateLeft } from './penalty.ts';
+import type { RateState } from './state.ts';
 
 /** What time, pauses and changes of the limits make of a bucket. lua/includes/buckets/rate/drain.lua is the same in Lua. */
 
@@ -23,25 +25,28 @@ import {
  * If it is behind by more than {@link MAX_CLOCK_STEP_US}, the earlier time was the wrong one, and standing still
  * would stop the work for as long as it was wrong: the bucket adopts `nowUs` and keeps its debt.
  */
-export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
+export function drained(stored: RateState, limit: RateLimit, at: Moment): RateState {
   const { nowUs } = at;
-  const bucket = stored.atUs - nowUs > MAX_CLOCK_STEP_US ? stepped(stored, nowUs) : { ...stored };
-  const emptyUs = emptyUsOf(bucket, at);
-  if (bucket.rampUs !== 0 && bucket.rampUs !== rampEndUs(limit, emptyUs)) leaveRamp(bucket);
-  bucket.adaptive = limit.adaptive && adapted(bucket, limit, nowUs);
-  const rate = rateAt(bucket, limit, nowUs);
-  if (bucket.version !== at.version || bucket.periodUs !== limit.periodUs) {
-    changeOver(bucket, limit, emptyUs, at);
+  const state = { ...stored };
+  if (stored.atUs - nowUs > MAX_CLOCK_STEP_US) step(state, nowUs);
+  const pause = pauseOf(state, limit.adaptive === null, at);
+  if (state.rampUs !== 0 && state.rampUs !== pause.rampEndUs) leaveRamp(state);
+  if (limit.adaptive === null) delete state.adaptive;
+  else state.adaptive = adapted(state, limit, nowUs);
+  const rate = rateAt(state, limit, nowUs);
+  const { version, periodUs } = state.terms;
+  if (version !== at.version || periodUs !== limit.periodUs) changeOver(state, limit, pause, at);
+  const penaltyUs = penaltyEndUs(state);
+  if (penaltyUs > state.atUs && penaltyUs < nowUs) {
+    advance(state, limit, pause, penaltyUs);
+    changeRate(state, rate);
   }
-  if (bucket.penaltyUs > bucket.atUs && bucket.penaltyUs < nowUs) {
-    advance(bucket, limit, emptyUs, bucket.penaltyUs);
-    repace(bucket, rate);
-  }
-  advance(bucket, limit, emptyUs, nowUs);
-  if (bucket.lastUs <= nowUs + RECALL_US) bucket.promised = 0;
-  repace(bucket, rate);
-  bucket.rampUs = emptyUs <= nowUs && isRamping(nowUs, rampEndUs(limit, emptyUs)) ? emptyUs : 0;
-  return { ...bucket, burst: limit.burst, version: at.version };
+  advance(state, limit, pause, nowUs);
+  if (state.lastUs <= nowUs + RECALL_US) state.promised = 0;
+  changeRate(state, rate);
+  state.rampUs = pause.endUs <= nowUs && isRamping(nowUs, pause.rampEndUs) ? pause.endUs : 0;
+  state.terms = { ...state.terms, burst: limit.burst, version: at.version };
+  return state;
 }
 
 /**
@@ -50,72 +55,65 @@ export function drained(stored: Bucket, limit: RateLimit, at: Moment): Bucket {
  * What was promised to start later than {@link RECALL_US} after it is taken back. What may still be used left no more debt than
  * a full burst and that time's worth; and what was never promised so far ahead stays owed, whatever it comes to.
  */
-function changeOver(bucket: Bucket, limit: RateLimit, emptyUs: number, at: Moment): void {
+function changeOver(state: RateState, limit: RateLimit, pause: Pause, at: Moment): void {
   const changedUs = at.changedUs === 0 ? at.nowUs : Math.min(at.changedUs, at.nowUs);
-  advance(bucket, limit, emptyUs, changedUs);
-  const laterUs = bucket.lastUs - bucket.atUs - RECALL_US;
-  if (laterUs > 0 && bucket.promised > 0) {
-    const burst = bucket.burst * bucket.periodUs;
+  advance(state, limit, pause, changedUs);
+  const { rate, periodUs, burst } = state.terms;
+  const laterUs = state.lastUs - state.atUs - RECALL_US;
+  if (laterUs > 0 && state.promised > 0) {
     // No more than that was granted for so long.
-    const recalled = Math.min(bucket.promised, burst + bucket.rate * laterUs);
-    const usable = burst + bucket.rate * RECALL_US;
-    bucket.debt = Math.min(bucket.debt, Math.max(usable, bucket.debt - recalled));
-    bucket.lastUs = bucket.atUs + RECALL_US;
+    const recalled = Math.min(state.promised, burst * periodUs + rate * laterUs);
+    const usable = burst * periodUs + rate * RECALL_US;
+    state.debt = Math.min(state.debt, Math.max(usable, state.debt - recalled));
+    state.lastUs = state.atUs + RECALL_US;
   }
-  bucket.promised = 0;
-  if (bucket.lineUs > bucket.atUs) {
+  state.promised = 0;
+  if (state.lineUs > state.atUs) {
     // The same work, at the new pace; a pause takes as long as it did.
-    const fromUs = Math.min(bucket.lineUs, Math.max(bucket.atUs, emptyUs));
-    const pace = (bucket.rate * limit.periodUs) / (limit.rate * bucket.periodUs);
-    bucket.lineUs = fromUs + Math.min(MAX_AHEAD_US, Math.ceil((bucket.lineUs - fromUs) * pace));
+    const fromUs = Math.min(state.lineUs, Math.max(state.atUs, pause.endUs));
+    const pace = (rate * limit.periodUs) / (limit.rate * periodUs);
+    state.lineUs = fromUs + Math.min(MAX_AHEAD_US, Math.ceil((state.lineUs - fromUs) * pace));
   }
-  if (bucket.periodUs !== limit.periodUs) bucket.debt = convert(bucket.debt, bucket.periodUs, limit.periodUs);
-  bucket.periodUs = limit.periodUs;
-  bucket.rate = rateAt(bucket, limit, bucket.atUs);
+  if (periodUs !== limit.periodUs) state.debt = convert(state.debt, periodUs, limit.periodUs);
+  state.terms = { ...state.terms, periodUs: limit.periodUs, rate: rateAt(state, limit, state.atUs) };
 }
 
 /**
  * Another pause came before the ramp of one was over. What was promised in it lies behind less debt than its start is away, since
  * that drains more slowly; from now on it may drain faster. By no more than a ramp holds back in all.
  */
-function leaveRamp(bucket: Bucket): void {
-  if (bucket.lastUs <= bucket.atUs) return;
-  bucket.debt = Math.min(MAX_DEBT_UNITS, bucket.debt + (bucket.rate * RAMP_US) / 2);
+function leaveRamp(state: RateState): void {
+  if (state.lastUs <= state.atUs) return;
+  state.debt = Math.min(MAX_DEBT_UNITS, state.debt + (state.terms.rate * RAMP_US) / 2);
 }
 
-function stepped(bucket: Bucket, nowUs: number): Bucket {
-  const stepUs = bucket.atUs - nowUs;
-  return {
-    ...bucket,
-    atUs: nowUs,
-    lineUs: movedBy(bucket.lineUs, stepUs),
-    lastUs: movedBy(bucket.lastUs, stepUs),
-    closedUs: movedBy(bucket.closedUs, stepUs),
-    rampUs: movedBy(bucket.rampUs, stepUs),
-    overUs: movedBy(bucket.overUs, stepUs),
-    penaltyUs: movedBy(bucket.penaltyUs, stepUs),
-  };
+function step(state: RateState, nowUs: number): void {
+  const stepUs = state.atUs - nowUs;
+  state.atUs = nowUs;
+  state.lineUs = movedBy(state.lineUs, stepUs);
+  state.lastUs = movedBy(state.lastUs, stepUs);
+  state.pausedUntilUs = movedBy(state.pausedUntilUs, stepUs);
+  state.rampUs = movedBy(state.rampUs, stepUs);
+  movePenalty(state, stepUs);
 }
 
-function advance(bucket: Bucket, limit: RateLimit, emptyUs: number, us: number): void {
-  if (us < bucket.atUs) return;
-  bucket.promised = less(bucket, bucket.promised, worthUs(bucket.atUs, us, rampEndUs(limit, emptyUs)));
-  bucket.debt = debtAt(bucket, limit, us, emptyUs);
-  bucket.atUs = us;
+function advance(state: RateState, limit: RateLimit, pause: Pause, us: number): void {
+  if (us < state.atUs) return;
+  state.promised = drainedBy(state, state.promised, worthUs(state.atUs, us, pause.rampEndUs));
+  state.debt = debtAt(state, limit, us, pause);
+  state.atUs = us;
 }
 
-function adapted(bucket: Bucket, limit: RateLimit, nowUs: number): AdaptiveState {
+function adapted({ adaptive, atUs }: RateState, limit: RateLimit, nowUs: number): AdaptiveState {
   const rule = limit.adaptive!;
-  if (bucket.adaptive === null || nowUs - bucket.atUs > ADAPTIVE_KEPT_US)
+  if (adaptive === undefined || nowUs - atUs > ADAPTIVE_KEPT_US)
     return begun(rule, limit.rate / 1_000, nowUs);
-  return risen(bucket.adaptive, rule, limit.options.periodMs * 1_000, nowUs);
+  return risen(adaptive, rule, limit.options.periodMs * 1_000, nowUs);
 }
 
 /** What the bucket drains at: what an adaptive limit has come to, or the limit's rate; in a penalty a share of it. */
-export function rateAt({ adaptive, penaltyUs }: Bucket, limit: RateLimit, us: number): number {
-  const rate = adaptive === null ? limit.rate : adaptive.value;
-  return penaltyUs > us ? penalised(limit, rate) : rate;
-}
+export const rateAt = (state: RateState, limit: RateLimit, us: number): number =>
+  rateLeft(state, limit, state.adaptive?.value ?? limit.rate, us);
 
 // What was used stays used, in tokens. The fraction of a token is rounded up by at least a unit: on the safe side.
 function convert(debt: number, fromPeriodUs: number, toPeriodUs: number): number {

@@ -1,7 +1,8 @@
 import type { AdaptiveReport } from '../../../core/buckets/adaptive.ts';
+import type { Terms } from '../../../core/decide/ask.ts';
 import type { Demand } from '../../../core/decide/demands.ts';
 import type { HeldSlot } from '../../../core/decide/give-back.ts';
-import type { Receipt, Terms } from '../../../core/decide/verdict.ts';
+import type { Receipt } from '../../../core/decide/verdict.ts';
 import type { Limit } from '../../../core/limits/limit.ts';
 import type { InForce } from '../config/shared-config.ts';
 import { bucketKeys, configKey, eventsChannel, registryKey, wakePrefix } from '../keys.ts';
@@ -65,13 +66,13 @@ export class DecideCall {
     this.#costs(demands);
   }
 
-  /** @param demands - Without shares, which cannot be given back. */
-  cancel({ startUs, demands }: Receipt): void {
-    this.#operations.push(OPERATION.cancel, startUs, demands.length);
-    for (const [index, { demand, grantedAfter, pushedUnits }] of demands.entries())
+  /** Of a receipt without shares, which cannot be given back. */
+  cancel({ startUs, charges }: Receipt): void {
+    this.#operations.push(OPERATION.cancel, startUs, charges.length);
+    for (const [index, { demand, grantedAfter, pushedUnits }] of charges.entries())
       this.#operations.push(
         this.#bucket(
-          demands.map(({ demand }) => demand),
+          charges.map(({ demand }) => demand),
           index,
         ),
         demand.cost,
@@ -91,8 +92,8 @@ export class DecideCall {
     this.#operations.push(OPERATION.atMost, most, priority, demands.length, ...this.#numbers(demands));
   }
 
-  settle({ startUs, demands }: Receipt, actual: readonly number[], givesBack: boolean): void {
-    const corrected = demands.flatMap(({ demand }, index) =>
+  settle({ startUs, charges }: Receipt, actual: readonly number[], givesBack: boolean): void {
+    const corrected = charges.flatMap(({ demand }, index) =>
       demand.kind === 'rate' || demand.kind === 'window' ? [{ demand, actual: actual[index]! }] : [],
     );
     this.#operations.push(OPERATION.settle, startUs, givesBack ? 1 : 0, corrected.length);

@@ -1,6 +1,6 @@
-import { fastest } from '../../../core/buckets/rate/debt.ts';
 import type { Adaptive } from '../../../core/limits/adaptive.ts';
 import type { Limit } from '../../../core/limits/limit.ts';
+import { fastestRate } from '../../../core/limits/rate.ts';
 
 const MODES = { fixed: 1, sliding: 2, log: 3 } as const;
 
@@ -19,7 +19,7 @@ export function limitNumbers(limit: Limit): number[] {
   return [
     ...numbers,
     maxKeys ?? 0,
-    fastest(limit),
+    fastestRate(limit),
     ...adaptiveNumbers(adaptive, limit.options.periodMs * 1_000),
   ];
 }

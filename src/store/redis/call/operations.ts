@@ -1,5 +1,5 @@
 import type { AdaptiveReport } from '../../../core/buckets/adaptive.ts';
-import type { Sight } from '../../../core/decide/acquire.ts';
+import type { Terms } from '../../../core/decide/ask.ts';
 import {
   type Cost,
   type Demand,
@@ -8,7 +8,8 @@ import {
   keyedDemandsOf,
 } from '../../../core/decide/demands.ts';
 import { type HeldSlot, isAdaptive, settledUnder, slotUnder } from '../../../core/decide/give-back.ts';
-import type { Receipt, RefusalReason, Terms, Verdict } from '../../../core/decide/verdict.ts';
+import type { BucketReport } from '../../../core/decide/peek.ts';
+import type { Receipt, RefusalReason, Verdict } from '../../../core/decide/verdict.ts';
 import type { Request } from '../../../core/ports/store.ts';
 import { pausedText, resumedText } from '../messages/event-text.ts';
 import type { DecideCall } from './decide-call.ts';
@@ -75,7 +76,7 @@ function readReceipt(
     const pushedUnits = isRate ? reply.next() : 0;
     return { demand, grantedAfter, pushedUnits, fence: demand.kind === 'concurrency' ? reply.next() : 0 };
   });
-  return { startUs: nowUs + waitUs, ahead, version, created, holder, demands: charged };
+  return { startUs: nowUs + waitUs, ahead, version, created, holder, charges: charged };
 }
 
 function readRefusal(reply: Numbers, demands: readonly Demand[]): Verdict {
@@ -113,7 +114,7 @@ export const cancel =
   (receipt: Receipt): Operation<boolean> =>
   (call) => {
     if (!receipt.ahead || !isOf(call, receipt)) return no;
-    call.cancel({ ...receipt, demands: receipt.demands.filter(({ demand }) => demand.kind !== 'share') });
+    call.cancel({ ...receipt, charges: receipt.charges.filter(({ demand }) => demand.kind !== 'share') });
     return yes;
   };
 
@@ -178,14 +179,14 @@ export const report =
   };
 
 export const peek =
-  (request: Request, priority: Terms['priority']): Operation<{ demand: Demand; sight: Sight }[]> =>
+  (request: Request, priority: Terms['priority']): Operation<{ demand: Demand; sight: BucketReport }[]> =>
   (call) => {
     const demands = met(call, request);
     call.peek(demands, priority);
     return (reply) => demands.map((demand) => ({ demand, sight: readSight(reply) }));
   };
 
-const readSight = (reply: Numbers): Sight => ({
+const readSight = (reply: Numbers): BucketReport => ({
   remaining: reply.next(),
   waitUs: reply.next(),
   lineUs: reply.next(),

@@ -1,11 +1,7 @@
 import { expect, it } from 'vitest';
-import {
-  ASK_AGAIN_US,
-  type Lease,
-  type LeaseState,
-  type Waiting,
-  WOKEN_US,
-} from '../../../../src/core/buckets/concurrency/leases.ts';
+import type { ConcurrencyState } from '../../../../src/core/buckets/concurrency/index.ts';
+import type { Lease, Waiting } from '../../../../src/core/buckets/concurrency/state.ts';
+import { ASK_AGAIN_US, WOKEN_US } from '../../../../src/core/buckets/constants.ts';
 import type { HeldSlot } from '../../../../src/core/decide/give-back.ts';
 import { S, slotsOf, World, ZERO_US } from '../../../support/world.ts';
 
@@ -43,7 +39,7 @@ const actionsOf = ({ callers }: Scene, name: Name) =>
 const limitsOf = (max: number) => ({ slots: { kind: 'concurrency' as const, max, leaseMs: 2_000 } });
 const costOf = (name: Name) => ({ slots: COSTS[name] });
 const stateOf = ({ world }: Scene) =>
-  world.stored({ kind: 'concurrency', bucket: 'slots' }) as LeaseState | undefined;
+  world.stored({ kind: 'concurrency', bucket: 'slots' }) as ConcurrencyState | undefined;
 const maxOf = ({ world }: Scene) => (world.limits[0] as { max: number }).max;
 
 function liveOf(scene: Scene) {

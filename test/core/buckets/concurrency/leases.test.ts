@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ASK_AGAIN_US, WAITING_US, WOKEN_US } from '../../../../src/core/buckets/concurrency/leases.ts';
+import { ASK_AGAIN_US, WAITING_US, WOKEN_US } from '../../../../src/core/buckets/constants.ts';
 import type { ConcurrencyLimitOptions } from '../../../../src/core/limits/concurrency.ts';
 import type { LimitsOptions } from '../../../../src/core/limits/limit.ts';
 import { S, slotsOf, World } from '../../../support/world.ts';

@@ -1,0 +1,111 @@
+import { observed } from '../adaptive.ts';
+import { ADAPTIVE_KEPT_US } from '../constants.ts';
+import { ceilDiv } from '../exact.ts';
+import type { Kind } from '../kind.ts';
+import { openLine } from '../line.ts';
+import { fromNowUs } from '../moment.ts';
+import { pausedForUs, pauseOf } from '../pause.ts';
+import { whenWorth } from '../ramp.ts';
+import { shareDemand } from '../share/demand.ts';
+import {
+  changeRate,
+  commit,
+  costUnits,
+  fullAtUs,
+  refund,
+  remainingTokens,
+  settle,
+  waitUs,
+  withinHorizon,
+} from './debt.ts';
+import { drained, rateAt } from './drain.ts';
+import { carryPenalty, notOver, penaltyEndUs, refusedOver, relieve } from './penalty.ts';
+import { blank, type RateState, type RateView } from './state.ts';
+
+export type { RateDemand, RateState } from './state.ts';
+
+const aheadUs = (state: RateState, startUs: number): number => Math.max(0, startUs - state.atUs);
+
+export const RATE: Kind<RateView> = {
+  prefix: '',
+  reserves: true,
+
+  companion: shareDemand,
+
+  look({ demand, stored }, { priority }, at) {
+    const { limit } = demand;
+    const ramps = limit.adaptive === null;
+    const before = stored ?? blank(limit, at);
+    const state = drained(before, limit, at);
+    const pause = pauseOf(state, ramps, at);
+    const full = state.debt === 0 && pause.endUs <= state.atUs;
+    const fullUs = fullAtUs(before, limit, pauseOf(before, ramps, at));
+    state.lineUs = openLine(state.lineUs, state.atUs, full, fullUs);
+    relieve(state, limit, full ? state.atUs - fullUs : 0, pause.endUs);
+    return {
+      demand,
+      stored,
+      state,
+      waitUs: fromNowUs(state, waitUs(state, limit, demand.cost, priority, pause), at),
+      pausedUs: pausedForUs(pause, at),
+      pause,
+      lineUs: state.lineUs,
+    };
+  },
+
+  expiresUs(state, limit) {
+    const fullUs = fullAtUs(state, limit, pauseOf(state, limit.adaptive === null));
+    const keptUs = state.adaptive === undefined ? 0 : state.atUs + ADAPTIVE_KEPT_US;
+    return Math.max(fullUs, penaltyEndUs(state), keptUs);
+  },
+
+  // One of high priority passes the line where priorities mean something.
+  passesLine: ({ demand }, { priority }) => demand.limit.kept !== null && priority === 0,
+
+  // What the less urgent reserve is what the urgent would wait for. And what is granted ahead cannot follow an adaptive limit
+  // that falls, nor a pause that is ended early.
+  canReserve: ({ demand: { limit }, pause }, { priority }, at) =>
+    limit.adaptive === null && (limit.kept === null || priority === 0) && pause.endUs <= at.nowUs,
+
+  staysExact: ({ state, demand: { limit, cost } }, startUs) =>
+    withinHorizon(state, limit, aheadUs(state, startUs), cost),
+
+  charge({ state, demand: { limit, cost }, pause }, _asker, startUs) {
+    const pushedUnits = commit(state, limit, aheadUs(state, startUs), cost, pause);
+    return { grantedAfter: state.granted, pushedUnits };
+  },
+
+  remaining: ({ state, demand }) => remainingTokens(state, demand.limit),
+  available: ({ state, demand: { limit } }, { priority }) =>
+    remainingTokens(state, limit) - (limit.kept?.[priority] ?? 0),
+  effective: ({ state }) => state.terms.rate,
+
+  lineAfterUs: ({ state, demand: { limit, cost }, pause }, fromUs) =>
+    whenWorth(ceilDiv(costUnits(limit, cost), state.terms.rate), fromUs, pause.rampEndUs),
+
+  refused: ({ state, demand }, reason, at) => reason !== 'paused' && refusedOver(state, demand.limit, at),
+
+  isCurrent({ stored, state, demand: { limit } }) {
+    const [then, now] = [stored.terms, state.terms];
+    if (then.periodUs !== now.periodUs || then.burst !== now.burst || then.version !== now.version)
+      return false;
+    return then.rate === now.rate || limit.adaptive !== null;
+  },
+  isOutdated: ({ stored, state }) => stored.terms.version !== state.terms.version,
+  carry: carryPenalty,
+
+  giveBack: ({ state, demand: { limit, cost }, pause }, { grantedAfter, pushedUnits }) =>
+    refund(state, limit, grantedAfter, cost, pushedUnits, pause),
+  settle: ({ state, demand: { limit, cost }, pause }, startUs, actual) =>
+    settle(state, limit, startUs, cost, actual, pause),
+
+  observe({ state, demand: { limit } }, calls, nowUs) {
+    state.adaptive = observed(state.adaptive!, limit.adaptive!, calls, nowUs);
+    changeRate(state, Math.min(state.terms.rate, rateAt(state, limit, nowUs)));
+  },
+
+  paused: ({ state }) => notOver(state),
+  resumed({ state, demand: { limit } }) {
+    state.debt = Math.max(state.debt, costUnits(limit, limit.burst));
+  },
+};

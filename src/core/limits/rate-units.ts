@@ -1,0 +1,42 @@
+import { InvalidOptionError } from '../errors.ts';
+
+// Half of what a double holds exactly is kept for debt (2^52 units), half of that for one bucket's capacity, so that no sum of
+// the two, here or in Lua, can leave the exact range of 2^53.
+export const MAX_CAPACITY_UNITS = 2 ** 51;
+
+/** A rate has three decimals: thousandths of a token. */
+export const RATE_SCALE = 1_000;
+// Every limit can be reserved at least this far ahead; a rate with so many digits that it can't is refused.
+const MIN_HORIZON_US = 60_000_000;
+
+// scaledRate / RATE_SCALE tokens in us µs, in lowest terms times `scale`; BigInt, as the products are large.
+export function inUnits(scaledRate: number, us: number, scale: number): { rate: number; periodUs: number } {
+  const divisor = gcd(BigInt(scaledRate), BigInt(us) * BigInt(RATE_SCALE));
+  return {
+    rate: Number((BigInt(scaledRate) * BigInt(scale)) / divisor),
+    periodUs: Number((BigInt(us) * BigInt(RATE_SCALE) * BigInt(scale)) / divisor),
+  };
+}
+
+const gcd = (a: bigint, b: bigint): bigint => (b === 0n ? a : gcd(b, a % b));
+
+/** @throws {@link InvalidOptionError} for a rate or burst that whole numbers cannot hold. */
+export function checkExact(
+  path: string,
+  rate: number,
+  periodUs: number,
+  burst: number,
+  given: unknown,
+): void {
+  if (burst * periodUs > MAX_CAPACITY_UNITS) {
+    const most = Math.floor(MAX_CAPACITY_UNITS / periodUs);
+    const expected =
+      most >= 1
+        ? `at most ${most} with this rate and period, to be exact`
+        : 'a rate with fewer digits, to be exact';
+    throw new InvalidOptionError(`${path}.burst`, expected, burst);
+  }
+  if ((2 * MAX_CAPACITY_UNITS - burst * periodUs) / rate < MIN_HORIZON_US) {
+    throw new InvalidOptionError(`${path}.rate`, 'a rate with fewer digits, to be exact', given);
+  }
+}
