@@ -13,16 +13,15 @@
            the caller saw others. A list of one, { '1' }: nothing was written, and there is no config
   Time     the server's TIME, in microseconds
 ]]
---- @include "clock"
---- @include "configuration"
+local Config = require 'configuration'
 local seen, operator, fillingUs = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local who, change, channel = ARGV[4], ARGV[5], ARGV[6]
 
-if seen ~= stamp() then
-  return isThere and replyAs('1') or { '1' }
+if seen ~= Config.stamp() then
+  return Config.isThere and Config.replyAs('1') or { '1' }
 end
-local now = nowUs()
-forgetEmpty(now, fillingUs)
-config.operator = operator
-write(now, change, who, channel)
-return replyAs('0')
+local nowUs = require('clock').nowUs()
+Config.forgetEmpty(nowUs, fillingUs)
+Config.operator = operator
+Config.write(nowUs, change, who, channel)
+return Config.replyAs('0')

@@ -31,63 +31,61 @@
            the latest start. One without a revision never replaces one with a revision. One that was running takes over
            what is there, so that two versions of a program side by side do not change it to and fro.
 ]]
---- @include "numbers"
---- @include "clock"
---- @include "configuration"
+local Config = require 'configuration'
+local asText = require('numbers').asText
+local C = require 'constants'
 local limits, operator, revision = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local knownVersion, knownCreated = tonumber(ARGV[4]), tonumber(ARGV[5])
 local startsEmpty, promised = ARGV[6] == '1', tonumber(ARGV[7])
 local seen, fillingUs, who, change, channel = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12]
-local now = nowUs()
-local HELD_BY_OTHERS_US, MAX_COLD_AHEAD_US = 1000000, 60000000
+local nowUs = require('clock').nowUs()
+local HELD_BY_OTHERS_US = 1000000
 
 -- Until when buckets are empty if the store lost its data before `writtenAt`.
 local function coldAfterLoss(writtenAt)
-  return math.min(math.max(writtenAt + HELD_BY_OTHERS_US, promised), now + MAX_COLD_AHEAD_US)
+  return math.min(math.max(writtenAt + HELD_BY_OTHERS_US, promised), nowUs + C.MAX_COLD_AHEAD_US)
 end
 
-if not isThere then
+if not Config.isThere then
   local lost = knownCreated > 0
   redis.call('HDEL', KEYS[1], 'operator')
-  config = {
-    version = knownVersion, created = now, limits = limits, revision = revision,
-    operator = operator ~= '' and operator or nil,
-    coldAt = lost and coldAfterLoss(now) or startsEmpty and now or 0,
-  }
-  write(now, lost and change, who, channel)
-  return replyAs('0')
+  Config.version, Config.created, Config.limits, Config.revision = knownVersion, nowUs, limits, revision
+  Config.operator = operator ~= '' and operator or nil
+  Config.coldAt = lost and coldAfterLoss(nowUs) or startsEmpty and nowUs or 0
+  Config.write(nowUs, lost and change, who, channel)
+  return Config.replyAs('0')
 end
 
 if knownCreated == 0 then
-  if revision < config.revision or (revision == config.revision and limits == config.limits) then
-    return replyAs('0')
+  if revision < Config.revision or (revision == Config.revision and limits == Config.limits) then
+    return Config.replyAs('0')
   end
-  if seen ~= stamp() then
-    return replyAs('1')
+  if seen ~= Config.stamp() then
+    return Config.replyAs('1')
   end
-  forgetEmpty(now, fillingUs)
-  config.limits, config.revision = limits, revision
-  write(now, change, who, channel)
-  return replyAs('0')
+  Config.forgetEmpty(nowUs, fillingUs)
+  Config.limits, Config.revision = limits, revision
+  Config.write(nowUs, change, who, channel)
+  return Config.replyAs('0')
 end
 
-if knownCreated ~= config.created then
+if knownCreated ~= Config.created then
   -- Another caller wrote it anew after the loss, who could not know what this one holds, or that there was a loss.
-  if config.coldAt < coldAfterLoss(config.created) then
-    config.coldAt = coldAfterLoss(config.created)
-    redis.call('HSET', KEYS[1], 'coldAt', whole(config.coldAt))
+  if Config.coldAt < coldAfterLoss(Config.created) then
+    Config.coldAt = coldAfterLoss(Config.created)
+    redis.call('HSET', KEYS[1], 'coldAt', asText(Config.coldAt))
   end
   -- Nor what an operator had set, nor which revision was there: unless somebody who knew more has spoken since.
-  local putsBackOperator = operator ~= '' and not config.operator
-  if knownVersion >= config.version and (putsBackOperator or revision > config.revision) then
+  local putsBackOperator = operator ~= '' and not Config.operator
+  if knownVersion >= Config.version and (putsBackOperator or revision > Config.revision) then
     if putsBackOperator then
-      config.operator = operator
+      Config.operator = operator
     end
-    if revision > config.revision then
-      config.limits, config.revision = limits, revision
+    if revision > Config.revision then
+      Config.limits, Config.revision = limits, revision
     end
-    config.version = math.max(config.version, knownVersion)
-    write(now, change, who, channel)
+    Config.version = math.max(Config.version, knownVersion)
+    Config.write(nowUs, change, who, channel)
   end
 end
-return replyAs('0')
+return Config.replyAs('0')

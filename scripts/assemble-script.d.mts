@@ -6,8 +6,10 @@ export interface AssembledScript {
 }
 
 export interface AssembleOptions {
-  /** Other text for an include: by name, the path of a .lua file or Lua source. */
+  /** Other text for a part: by name, the path of a .lua file or Lua source. */
   replaceIncludes?: Record<string, string>;
+  /** The kinds of limits that the script can decide. Default: all. A call with another kind fails. */
+  kinds?: readonly string[];
   /** Where the scripts lie. Default: this project's `lua`. */
   directory?: string;
 }
@@ -18,13 +20,17 @@ export declare const luaDirectory: string;
 /**
  * Assembles `lua/<name>.lua` as it is sent to Redis.
  *
- * Each line `--- @include "part"` becomes the text of `lua/includes/part.lua`, the first time it is met.
- * Whole-line comments and blank lines are left out; strings are never touched.
+ * A file of `lua/includes` is a part: a module as in plain Lua, which begins with what it requires and ends with what it
+ * returns. The script begins with all parts that it, or one of them, requires by a name in the text; each is made when
+ * `require` first asks for it, once a call. Whole-line comments and blank lines are left out; strings are never touched.
  *
- * @throws Error if a file is missing, includes go in a circle, or an include to replace is not used.
+ * @throws Error if a file is missing, parts require each other as they are made, or a part to replace is not used.
  *
  * @example
- * // The script that ships, but reading its time from an argument.
- * assemble('decide', { replaceIncludes: { clock: "local function now_us() return tonumber(ARGV[1]) end" } });
+ * // The script that ships, but reading its time from an argument, and for rates alone.
+ * assemble('decide', {
+ *   kinds: ['rate'],
+ *   replaceIncludes: { clock: "return { nowUs = function() return tonumber(ARGV[3]) end, expireAfterMs = function() end }" },
+ * });
  */
 export declare function assemble(name: string, options?: AssembleOptions): AssembledScript;

@@ -1,22 +1,41 @@
 --[[
-  What the hashes of all kinds of buckets have alike.
+  Writes the fields of one hash: what is set goes out in one command, what is deleted in another.
 ]]
---- @include "numbers"
+local asText = require('numbers').asText
+local Fields = {}
+local names, setting, deleted, deleting = {}, 0, {}, 0
 
--- A field that is not there is 0. `had`: whether it may be there.
-local function setOrDelete(key, field, value, had)
-  if value > 0 then
-    redis.call('HSET', key, field, whole(value))
-  elseif had then
-    redis.call('HDEL', key, field)
+function Fields.setText(field, text)
+  names[setting + 1], names[setting + 2] = field, text
+  setting = setting + 2
+end
+
+function Fields.set(field, number)
+  names[setting + 1], names[setting + 2] = field, asText(number)
+  setting = setting + 2
+end
+
+-- A field that is not there is 0. `stored`: what it is in the hash.
+function Fields.setOrDelete(field, number, stored)
+  if number > 0 then
+    Fields.set(field, number)
+  elseif stored > 0 then
+    deleting = deleting + 1
+    deleted[deleting] = field
   end
 end
 
--- Writes what is left of requests that were all refused: a place in the line, or the counter alone.
-local function saveRefusals(bucket)
-  if bucket.joined then
-    redis.call('HSET', bucket.key, 'line', whole(bucket.line), 'refused', whole(bucket.refused))
-  elseif bucket.newlyRefused > 0 then
-    redis.call('HINCRBY', bucket.key, 'refused', bucket.newlyRefused)
-  end
+function Fields.delete(field)
+  deleting = deleting + 1
+  deleted[deleting] = field
 end
+
+function Fields.write(key)
+  redis.call('HSET', key, unpack(names, 1, setting))
+  if deleting > 0 then
+    redis.call('HDEL', key, unpack(deleted, 1, deleting))
+  end
+  setting, deleting = 0, 0
+end
+
+return Fields

@@ -13,15 +13,7 @@ import { connect } from '../support/redis.ts';
 
 const RUNS = Number(process.env.FLYBALL_PARITY_RUNS ?? 400);
 const redis = connect();
-const { source } = assemble('adaptive-history', {
-  directory: new URL('./support', import.meta.url).pathname,
-  replaceIncludes: Object.fromEntries(
-    ['adaptive', 'gcra'].map((part) => [
-      part,
-      new URL(`../../lua/includes/${part}.lua`, import.meta.url).pathname,
-    ]),
-  ),
-});
+const { source } = assemble('../test/lua/support/adaptive-history');
 
 const FIELDS: readonly (keyof AdaptiveState)[] = [
   'value',

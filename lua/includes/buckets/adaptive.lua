@@ -1,156 +1,179 @@
 --[[
   A limit that follows what the downstream can take; src/core/buckets/adaptive.ts is the model and says why. The same operations
-  in the same order on the same doubles, so that both round alike. Reads `now`.
+  in the same order on the same doubles, so that both round alike.
 
   Works on a state in place: value, bad (thousandths), climbUs, cutUs, riseUs, used (tokens or slots), busy (0, 1), windowUs,
   calls, failed, latencySumUs, usualNs, lookUs, lookFrom (thousandths). A rule is min, max (thousandths), gradient (true,
-  false), latencyUs, errorPermille (0: not looked at).
+  false), latencyUs, errorPermille (0: not looked at), periodUs (0: the limit is of slots).
 ]]
---- @include "buckets/rate/gcra"
-local adaptiveBegun, adaptiveRise, adaptiveUse, adaptiveHold, adaptiveObserve
--- Lua allows 200 locals in one function: what only this part needs stays in its block.
-do
-  local LEAST_CUT_KEEPS, MOST_CUT_KEEPS = 900, 500
-  local NEXT_CUT_KEEPS, NEXT_CUT_US = 850, 500000
-  local SHARE_OF_AT_LEAST = 20
-  local SETTLE_US = 100000
-  local RETURN_US, MAX_CLIMB_US = 2500000, 60000000
-  local USE_US, USE_TOKENS = 250000, 4
-  local MAX_STEP_US, TOKEN_STEP_US = 1000000, 50000
-  local JUDGED_CALLS, JUDGED_US, LEAST_FAILED = 20, 500000, 2
-  local TOLERANCE, LOOK_US, LOOK_SOON_US = 1250, 30000000, 5000000
-  local MOST = 4503599627370496 -- 2^52
+local C = require 'constants'
+local nowUs = require('call').nowUs
+local asText = require('numbers').asText
+local Adaptive = {}
+local floor, max, min, sqrt = math.floor, math.max, math.min, math.sqrt
+-- The order in which they stand in their one field of the bucket's hash.
+local FIELDS = {
+  'value', 'bad', 'climbUs', 'cutUs', 'riseUs', 'used', 'busy', 'windowUs', 'calls', 'failed', 'latencySumUs', 'usualNs',
+  'lookUs', 'lookFrom',
+}
 
-  local function withinRule(rule, value)
-    return min(rule.max, max(rule.min, value))
+-- A limit's numbers as a rule.
+function Adaptive.rule(limit)
+  return {
+    min = limit.adaptiveMin, max = limit.adaptiveMax, gradient = limit.adaptiveGradient,
+    latencyUs = limit.adaptiveLatencyUs, errorPermille = limit.adaptiveErrorPermille, periodUs = limit.adaptivePeriodUs,
+  }
+end
+
+-- nil for a text that is not a state.
+function Adaptive.fromText(text)
+  local state, index = {}, 0
+  for number in string.gmatch(text, '%d+') do
+    index = index + 1
+    state[FIELDS[index] or index] = tonumber(number)
   end
+  return index == #FIELDS and state or nil
+end
 
-  -- `initial` in thousandths.
-  function adaptiveBegun(rule, initial)
-    local value = withinRule(rule, initial)
-    return {
-      value = value, bad = value, climbUs = RETURN_US, cutUs = 0, riseUs = now, used = 0, busy = 0,
-      windowUs = now, calls = 0, failed = 0, latencySumUs = 0, usualNs = 0, lookUs = 0, lookFrom = 0,
-    }
+function Adaptive.asText(state)
+  local numbers = {}
+  for index = 1, #FIELDS do
+    numbers[index] = asText(state[FIELDS[index]])
   end
+  return table.concat(numbers, ' ')
+end
 
-  local function climb(state, rule, us)
-    if state.value < rule.max then
-      state.climbUs = min(MAX_CLIMB_US, state.climbUs + us)
-    end
-    local turns = (state.climbUs - RETURN_US) / RETURN_US
-    local level = floor(state.bad + (state.bad / 10) * turns * turns * turns)
-    state.value = max(state.value, withinRule(rule, level))
+local function withinRule(rule, value)
+  return min(rule.max, max(rule.min, value))
+end
+
+-- `initial` in thousandths.
+function Adaptive.begun(rule, initial)
+  local value = withinRule(rule, initial)
+  return {
+    value = value, bad = value, climbUs = C.RETURN_US, cutUs = 0, riseUs = nowUs, used = 0, busy = 0,
+    windowUs = nowUs, calls = 0, failed = 0, latencySumUs = 0, usualNs = 0, lookUs = 0, lookFrom = 0,
+  }
+end
+
+local function climb(state, rule, us)
+  if state.value < rule.max then
+    state.climbUs = min(C.MAX_CLIMB_US, state.climbUs + us)
   end
+  local turns = (state.climbUs - C.RETURN_US) / C.RETURN_US
+  local level = floor(state.bad + (state.bad / 10) * turns * turns * turns)
+  state.value = max(state.value, withinRule(rule, level))
+end
 
-  -- Before any of those below, whenever the limit is touched. `period` in microseconds; 0: the limit is of slots.
-  function adaptiveRise(state, rule, period)
-    state.value = withinRule(rule, state.value)
-    if state.riseUs - now > MAX_CLOCK_STEP_US then
-      state.cutUs = min(state.cutUs, now)
-      state.riseUs = now
-      state.used = 0
-      state.windowUs = min(state.windowUs, now)
-      state.lookUs = min(state.lookUs, now + LOOK_US)
-      return
-    end
-    local elapsed = now - state.riseUs
-    if elapsed < USE_US then
-      return
-    end
-    local allowed = period == 0 and state.value or (state.value * elapsed) / period
-    if period > 0 and allowed < USE_TOKENS * 1000 then
-      return
-    end
-    local busy = state.used * 2000 >= allowed
-    if busy and not rule.gradient then
-      local step = period == 0 and MAX_STEP_US or min(MAX_STEP_US, state.used * TOKEN_STEP_US)
-      climb(state, rule, min(elapsed, step))
-    end
-    state.busy = busy and 1 or 0
-    state.riseUs = now
+-- Before any of those below, whenever the limit is touched. `periodUs` 0: the limit is of slots.
+function Adaptive.rise(state, rule, periodUs)
+  state.value = withinRule(rule, state.value)
+  if state.riseUs - nowUs > C.MAX_CLOCK_STEP_US then
+    state.cutUs = min(state.cutUs, nowUs)
+    state.riseUs = nowUs
     state.used = 0
+    state.windowUs = min(state.windowUs, nowUs)
+    state.lookUs = min(state.lookUs, nowUs + C.LOOK_US)
+    return
   end
-
-  function adaptiveUse(state, tokens)
-    state.used = min(MOST, state.used + tokens)
+  local elapsed = nowUs - state.riseUs
+  if elapsed < C.USE_US then
+    return
   end
-
-  function adaptiveHold(state, slots)
-    state.used = max(state.used, slots)
+  local allowed = periodUs == 0 and state.value or (state.value * elapsed) / periodUs
+  if periodUs > 0 and allowed < C.USE_TOKENS * 1000 then
+    return
   end
-
-  -- Only calls granted from now on count.
-  local function countSince(state)
-    state.cutUs = max(state.cutUs, now)
-    state.riseUs = max(state.riseUs, now)
-    state.used, state.busy = 0, 0
-    state.windowUs, state.calls, state.failed, state.latencySumUs = now, 0, 0, 0
+  local busy = state.used * 2000 >= allowed
+  if busy and not rule.gradient then
+    local step = periodUs == 0 and C.MAX_STEP_US or min(C.MAX_STEP_US, state.used * C.TOKEN_STEP_US)
+    climb(state, rule, min(elapsed, step))
   end
+  state.busy = busy and 1 or 0
+  state.riseUs = nowUs
+  state.used = 0
+end
 
-  local function cut(state, rule, keepsPermille)
-    local least = now - state.cutUs < NEXT_CUT_US and NEXT_CUT_KEEPS or LEAST_CUT_KEEPS
-    local keeps = min(least, max(MOST_CUT_KEEPS, keepsPermille))
-    state.value = withinRule(rule, floor((state.value * keeps) / 1000))
-    state.bad = floor((state.value * 1000) / LEAST_CUT_KEEPS)
-    state.climbUs, state.lookFrom = 0, 0
+function Adaptive.use(state, tokens)
+  state.used = min(C.MOST, state.used + tokens)
+end
+
+function Adaptive.hold(state, slots)
+  state.used = max(state.used, slots)
+end
+
+-- Only calls granted from now on count.
+local function countSince(state)
+  state.cutUs = max(state.cutUs, nowUs)
+  state.riseUs = max(state.riseUs, nowUs)
+  state.used, state.busy = 0, 0
+  state.windowUs, state.calls, state.failed, state.latencySumUs = nowUs, 0, 0, 0
+end
+
+local function cut(state, rule, keepsPermille)
+  local least = nowUs - state.cutUs < C.NEXT_CUT_US and C.NEXT_CUT_KEEPS or C.LEAST_CUT_KEEPS
+  local keeps = min(least, max(C.MOST_CUT_KEEPS, keepsPermille))
+  state.value = withinRule(rule, floor((state.value * keeps) / 1000))
+  state.bad = floor((state.value * 1000) / C.LEAST_CUT_KEEPS)
+  state.climbUs, state.lookFrom = 0, 0
+  countSince(state)
+end
+
+local function follow(state, rule, mean)
+  local value, usual = state.value, state.usualNs
+  if usual == 0 then
+    state.usualNs, state.lookUs = mean, nowUs + C.LOOK_SOON_US
+  elseif state.lookFrom > 0 then
+    local lower = mean * 11 <= usual * 10
+    state.usualNs = lower and mean or floor((usual + mean) / 2)
+    state.lookUs = nowUs + (lower and C.LOOK_SOON_US or C.LOOK_US)
+    state.value, state.lookFrom = withinRule(rule, state.lookFrom), 0
+  elseif state.busy == 0 then
+    return
+  elseif nowUs >= state.lookUs then
+    state.value, state.lookFrom = withinRule(rule, floor(value / 2)), value
     countSince(state)
-  end
-
-  local function follow(state, rule, mean)
-    local value, usual = state.value, state.usualNs
-    if usual == 0 then
-      state.usualNs, state.lookUs = mean, now + LOOK_SOON_US
-    elseif state.lookFrom > 0 then
-      local lower = mean * 11 <= usual * 10
-      state.usualNs = lower and mean or floor((usual + mean) / 2)
-      state.lookUs = now + (lower and LOOK_SOON_US or LOOK_US)
-      state.value, state.lookFrom = withinRule(rule, state.lookFrom), 0
-    elseif state.busy == 0 then
-      return
-    elseif now >= state.lookUs then
-      state.value, state.lookFrom = withinRule(rule, floor(value / 2)), value
-      countSince(state)
-    else
-      if mean < usual then
-        state.usualNs = usual - floor((usual - mean) / 8)
-      end
-      local gradient = min(1000, max(MOST_CUT_KEEPS, floor((state.usualNs * TOLERANCE) / mean)))
-      local aim = floor((value * gradient) / 1000 + math.sqrt(value * 1000))
-      state.value = withinRule(rule, value + floor((aim - value) / 5))
+  else
+    if mean < usual then
+      state.usualNs = usual - floor((usual - mean) / 8)
     end
-  end
-
-  local function judge(state, rule)
-    local calls, failed, latencySum = state.calls, state.failed, state.latencySumUs
-    local keeps = 1000
-    if rule.errorPermille > 0 and failed >= LEAST_FAILED and failed * 1000 > rule.errorPermille * calls then
-      keeps = min(LEAST_CUT_KEEPS, 1000 - floor((failed * 1000) / calls))
-    end
-    if rule.latencyUs > 0 and latencySum > rule.latencyUs * calls then
-      keeps = min(keeps, LEAST_CUT_KEEPS, floor((rule.latencyUs * calls * 1000) / latencySum))
-    end
-    if keeps < 1000 then
-      return cut(state, rule, keeps)
-    end
-    state.windowUs, state.calls, state.failed, state.latencySumUs = now, 0, 0, 0
-    if rule.gradient then
-      follow(state, rule, min(MOST, max(1, floor((latencySum * 1000) / calls))))
-    end
-  end
-
-  function adaptiveObserve(state, rule, started, calls, throttled, failed, latencySum)
-    if min(started, now) < state.cutUs + SETTLE_US then
-      return
-    end
-    if throttled > 0 then
-      return cut(state, rule, 1000 - floor((throttled * 1000) / max(SHARE_OF_AT_LEAST, calls)))
-    end
-    state.calls = min(MOST, state.calls + calls)
-    state.failed = min(MOST, state.failed + failed)
-    state.latencySumUs = min(MOST, state.latencySumUs + latencySum)
-    if state.calls >= JUDGED_CALLS and now - state.windowUs >= JUDGED_US then
-      judge(state, rule)
-    end
+    local gradient = min(1000, max(C.MOST_CUT_KEEPS, floor((state.usualNs * C.TOLERANCE) / mean)))
+    local aim = floor((value * gradient) / 1000 + sqrt(value * 1000))
+    state.value = withinRule(rule, value + floor((aim - value) / 5))
   end
 end
+
+local function judge(state, rule)
+  local calls, failed, latencySumUs = state.calls, state.failed, state.latencySumUs
+  local keeps = 1000
+  if rule.errorPermille > 0 and failed >= C.LEAST_FAILED and failed * 1000 > rule.errorPermille * calls then
+    keeps = min(C.LEAST_CUT_KEEPS, 1000 - floor((failed * 1000) / calls))
+  end
+  if rule.latencyUs > 0 and latencySumUs > rule.latencyUs * calls then
+    keeps = min(keeps, C.LEAST_CUT_KEEPS, floor((rule.latencyUs * calls * 1000) / latencySumUs))
+  end
+  if keeps < 1000 then
+    return cut(state, rule, keeps)
+  end
+  state.windowUs, state.calls, state.failed, state.latencySumUs = nowUs, 0, 0, 0
+  if rule.gradient then
+    follow(state, rule, min(C.MOST, max(1, floor((latencySumUs * 1000) / calls))))
+  end
+end
+
+function Adaptive.observe(state, rule, started, calls, throttled, failed, latencySumUs)
+  if min(started, nowUs) < state.cutUs + C.SETTLE_US then
+    return
+  end
+  if throttled > 0 then
+    return cut(state, rule, 1000 - floor((throttled * 1000) / max(C.SHARE_OF_AT_LEAST, calls)))
+  end
+  state.calls = min(C.MOST, state.calls + calls)
+  state.failed = min(C.MOST, state.failed + failed)
+  state.latencySumUs = min(C.MOST, state.latencySumUs + latencySumUs)
+  if state.calls >= C.JUDGED_CALLS and nowUs - state.windowUs >= C.JUDGED_US then
+    judge(state, rule)
+  end
+end
+
+return Adaptive

@@ -1,42 +1,38 @@
 --[[
   Key overflow: values beyond a limit's maxKeys share one bucket; src/core/buckets/key-overflow.ts is the model and says why.
-  Registry: sorted set, member the bucket's key, score until when it has state (µs). Reads `now`.
+  Registry: sorted set, member the bucket's key, score until when it has state (µs).
 ]]
---- @include "numbers"
---- @include "clock"
---- @include "buckets/rate/gcra"
---- @include "buckets/kinds"
+local Clock = require 'clock'
+local asText = require('numbers').asText
+local nowUs = require('call').nowUs
+local KeyOverflow = {}
 
--- The bucket that a request's leg meets: its own, or the one that values without share.
-local function ownOrShared(bucket)
-  local shared = bucket.shared
-  if not shared then
+-- The bucket that a value meets: its own, or the one that values without their own share.
+function KeyOverflow.bucketFor(bucket)
+  local shared, registry = bucket.shared, bucket.registry
+  local untilUs = bucket.registeredUntilUs or tonumber(redis.call('ZSCORE', registry, bucket.key)) or 0
+  if untilUs > nowUs then
     return bucket
   end
-  local registry = bucket.registry
-  local untilUs = bucket.registeredUntil or tonumber(redis.call('ZSCORE', registry, bucket.key)) or 0
-  if untilUs > now then
-    return bucket
-  end
-  if shared.exists and restOf(shared) > now then
+  if shared.exists and shared.kind.expiresUs(shared) > nowUs then
     return shared
   end
   if redis.call('ZCARD', registry) < bucket.limit.maxKeys then
     return bucket
   end
-  redis.call('ZREMRANGEBYSCORE', registry, '-inf', whole(now))
+  redis.call('ZREMRANGEBYSCORE', registry, '-inf', asText(nowUs))
   return redis.call('ZCARD', registry) < bucket.limit.maxKeys and bucket or shared
 end
 
 -- Told of each change, since the next request of the same call must know.
-local function register(bucket)
-  if bucket.shared then
-    bucket.registeredUntil = restOf(bucket)
-    redis.call('ZADD', bucket.registry, whole(bucket.registeredUntil), bucket.key)
-    -- It lasts as long as the bucket in it that lasts longest.
-    local ms = ceil((bucket.registeredUntil - now) / 1000)
-    if redis.call('PTTL', bucket.registry) < ms then
-      expireAfterMs(bucket.registry, ms)
-    end
+function KeyOverflow.register(bucket)
+  bucket.registeredUntilUs = bucket.kind.expiresUs(bucket)
+  redis.call('ZADD', bucket.registry, asText(bucket.registeredUntilUs), bucket.key)
+  -- It lasts as long as the bucket in it that lasts longest.
+  local ms = math.ceil((bucket.registeredUntilUs - nowUs) / 1000)
+  if redis.call('PTTL', bucket.registry) < ms then
+    Clock.expireAfterMs(bucket.registry, ms)
   end
 end
+
+return KeyOverflow

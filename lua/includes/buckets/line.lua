@@ -1,26 +1,40 @@
 --[[
   The line of deferred work; src/core/buckets/line.ts is the model and says why.
 
-  A bucket has it twice: `line` as it is stored, and `open`, the same for who minds it: 0 if the work in it is not
-  coming or is due.
+  A bucket has it twice: `lineUs` as it is stored, and `openUs`, the same for a request that minds it: 0 if the work in it is
+  not coming or is due.
 ]]
---- @include "buckets/rate/gcra"
-local LINE_GRACE_US = 1000000
+local Fields = require 'fields'
+local C = require 'constants'
+local Line = {}
+local min = math.min
 
--- `full` is whether it is full now, `fullAt` when it came to be, as it was stored.
-local function openLine(bucket, full, fullAt)
-  if bucket.line <= bucket.at or (full and bucket.at - fullAt >= LINE_GRACE_US) then
-    bucket.open = 0
+-- `isFull`: whether the bucket is full now; `fullSinceUs`: since when, as it was stored.
+function Line.open(bucket, isFull, fullSinceUs)
+  if bucket.lineUs <= bucket.atUs or (isFull and bucket.atUs - fullSinceUs >= C.LINE_GRACE_US) then
+    bucket.openUs = 0
   else
-    bucket.open = bucket.line
+    bucket.openUs = bucket.lineUs
   end
 end
 
--- Its line ends at `us` from now on.
-local function joinLine(bucket, us)
-  bucket.line = min(us, bucket.at + MAX_AHEAD_US)
-  bucket.open = bucket.line
+-- The line ends at `us` from now on.
+function Line.join(bucket, us)
+  bucket.lineUs = min(us, bucket.atUs + C.MAX_AHEAD_US)
+  bucket.openUs = bucket.lineUs
   bucket.refused = bucket.refused + 1
   bucket.exists = true
-  bucket.joined = true
 end
+
+-- Writes what refusals alone have left: a turn in the line, or only the counter.
+function Line.save(bucket)
+  if bucket.refused ~= bucket.storedRefused then
+    Fields.set('refused', bucket.refused)
+    if bucket.lineUs ~= bucket.storedLineUs then
+      Fields.set('line', bucket.lineUs)
+    end
+    Fields.write(bucket.key)
+  end
+end
+
+return Line

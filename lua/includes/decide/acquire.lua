@@ -1,114 +1,122 @@
 --[[
-  acquire: all buckets of a request are charged or none is; src/core/decide/acquire.ts is the model and says why.
-
-  Works on `input` in place, and makes no table for a rate: a call decides hundreds of these. Reads `now`.
+  acquire: all buckets of a request are charged or none is; src/core/decide/acquire.ts is the model and says why. It makes no table:
+  a call decides hundreds of these.
 ]]
---- @include "reply"
---- @include "buckets/rate/gcra"
---- @include "buckets/kinds"
---- @include "buckets/key-overflow"
---- @include "decide/buckets"
---- @include "buckets/window/window"
---- @include "buckets/concurrency/queue"
---- @include "decide/look"
---- @include "decide/charge"
---- @include "decide/refuse"
---- @include "decide/terms"
+local View = require 'decide/view'
+local Call = require 'call'
+local Ask = require 'ask'
+local REASON = require 'reasons'
+local put = require('reply').put
+local input, nowUs, met, costs = Call.input, Call.nowUs, View.buckets, View.costs
+local look, lineAheadUs, charge, isWithinHorizons = View.look, View.lineAheadUs, View.charge, View.isWithinHorizons
+
+-- The number of the demand for which the field is longest; of equals one whose limit all requests meet, since it may reserve.
+local function longest(count, field)
+  local found = 1
+  for index = 2, count do
+    local moreUs = met[index][field] - met[found][field]
+    if moreUs > 0 or (moreUs == 0 and met[found].attribute > 0 and met[index].attribute == 0) then
+      found = index
+    end
+  end
+  return found
+end
+
+-- A queue for slots is joined only when nothing else is in the way.
+local function bindingOf(count)
+  local others = longest(count, 'seenEarlyUs')
+  return met[others].seenEarlyUs > 0 and others or longest(count, 'seenWaitUs')
+end
 
 -- A request reserves only while no limit in it is wider than the one that makes it wait.
-local function mayReserve(first, last, binding, start)
-  if binding.kind ~= RATE then
+local function mayReserve(count, binding, startUs)
+  if not binding.kind.reserves then
     return false
   end
-  for index = first, last, 2 do
-    local bucket = ownOrShared(buckets[input[index]])
+  for index = 1, count do
+    local bucket = met[index]
+    local kind = bucket.kind
     if binding.attribute > 0 and bucket.attribute ~= binding.attribute then
       return false
-    elseif bucket ~= binding and bucket.kind ~= RATE and bucket.seenWait > 0 then
+    elseif bucket ~= binding and not kind.reserves and bucket.seenWaitUs > 0 then
       return false
-    elseif not canReserve(bucket) or (bucket.kind == WINDOW and not windowStartable(bucket, start)) then
+    elseif not kind.canReserve(bucket) or (kind.mayStartAt and not kind.mayStartAt(bucket, startUs)) then
       return false
     end
   end
   return true
 end
 
--- Whether who would have to wait for too long goes into the line of its share of this limit.
-local function hasOwnLine(first, last, leg)
-  local share = first + 2 * leg + 2 <= last and buckets[input[first + 2 * leg + 2]]
-  return share and share.kind == SHARE and maxTurn > 0 and allCanReserve(first, last)
+-- A request that would wait too long goes into the line of its own share of the limit, if there is one.
+local function ownLineOf(count, binding)
+  local share = binding < count and met[binding + 1]
+  if share and share.parent == met[binding] and Ask.maxTurnUs > 0 and View.allCanReserve(count) then
+    share.seenWaitUs = met[binding].seenWaitUs
+    return binding + 1
+  end
+  return binding
 end
 
-local function grant(first, last, start, wait)
-  put(1 + wait)
-  for index = first, last, 2 do
-    local bucket = ownOrShared(buckets[input[index]])
-    local told = charge(bucket, input[index + 1], start)
-    if bucket.kind == SLOTS then
-      wakeWaiters(bucket)
-      put(told)
-    elseif wait > 0 and bucket.kind == RATE then
-      put(bucket.granted)
-      put(told)
+local function grant(count, waitUs)
+  local startUs = nowUs + waitUs
+  put(1 + waitUs)
+  for index = 1, count do
+    local bucket = met[index]
+    local kind, told = bucket.kind, charge(bucket, costs[index], startUs)
+    if kind.wake then
+      kind.wake(bucket)
+    end
+    if kind.tell then
+      kind.tell(bucket, told, waitUs)
     end
   end
+end
+
+-- Returns the number of the demand that refuses, and the reason; nothing and the wait if none does.
+local function judge(count)
+  local longestWaitUs, isPaused, hasLine = 0, false, false
+  for index = 1, count do
+    local bucket = met[index]
+    local waitUs, pausedUs = look(bucket, costs[index])
+    local aheadUs = bucket.seenLineUs == 0 and 0 or lineAheadUs(bucket)
+    bucket.seenWaitUs, bucket.seenPausedUs, bucket.seenAheadUs = waitUs, pausedUs, aheadUs
+    bucket.seenEarlyUs = bucket.kind.hasQueue and 0 or waitUs
+    if waitUs > longestWaitUs then
+      longestWaitUs = waitUs
+    end
+    isPaused, hasLine = isPaused or pausedUs > 0, hasLine or aheadUs > 0
+  end
+  if isPaused then
+    return longest(count, 'seenPausedUs'), REASON.paused
+  elseif hasLine then
+    return longest(count, 'seenAheadUs'), REASON.line
+  elseif longestWaitUs == 0 then
+    if isWithinHorizons(count, nowUs) then
+      return nil, 0
+    end
+    return bindingOf(count), REASON.horizon
+  end
+  local binding = bindingOf(count)
+  local waitUs = met[binding].seenWaitUs
+  if waitUs > Ask.maxWaitUs or not mayReserve(count, met[binding], nowUs + waitUs) then
+    local refusing = ownLineOf(count, binding)
+    return refusing, met[refusing].kind.reason
+  elseif not isWithinHorizons(count, nowUs + waitUs) then
+    return binding, REASON.horizon
+  end
+  return nil, waitUs
 end
 
 local function acquire(position)
-  local legs = input[position]
-  local first, last = position + 1, position + 2 * legs - 1
-  -- The leg with the longest pause, line and wait; of equals one that all requests meet, since it may reserve.
-  local pausedLeg, pause, pausedAttribute = 0, -1, 0
-  local lineLeg, line, lineAttribute = 0, -1, 0
-  local waitLeg, wait, waitAttribute = 0, -1, 0
-  local slotLeg, slotWaits, slotAttribute = 0, -1, 0
-  local longestWait, hasSlots = 0, false
-  for leg = 0, legs - 1 do
-    local bucket = ownOrShared(buckets[input[first + 2 * leg]])
-    local attribute = bucket.attribute
-    local legWait, legPause = look(bucket, input[first + 2 * leg + 1])
-    bucket.seenWait, bucket.seenPause = legWait, legPause
-    longestWait = max(longestWait, legWait)
-    if legPause > pause or (legPause == pause and pausedAttribute > 0 and attribute == 0) then
-      pausedLeg, pause, pausedAttribute = leg, legPause, attribute
-    end
-    local legLine = lineAhead(bucket)
-    if legLine > line or (legLine == line and lineAttribute > 0 and attribute == 0) then
-      lineLeg, line, lineAttribute = leg, legLine, attribute
-    end
-    -- A queue for slots is joined only when nothing else is in the way.
-    local before = legWait
-    if bucket.kind == SLOTS then
-      hasSlots = true
-      before = 0
-    end
-    if before > wait or (before == wait and waitAttribute > 0 and attribute == 0) then
-      waitLeg, wait, waitAttribute = leg, before, attribute
-    end
-    if legWait > slotWaits or (legWait == slotWaits and slotAttribute > 0 and attribute == 0) then
-      slotLeg, slotWaits, slotAttribute = leg, legWait, attribute
-    end
-  end
-  if wait == 0 then
-    waitLeg = slotLeg
-  end
-  local binding = ownOrShared(buckets[input[first + 2 * waitLeg]])
-  wait = binding.seenWait
-  if pause > 0 then
-    refuse(first, last, pausedLeg, PAUSED, longestWait, wait, hasSlots)
-  elseif line > 0 then
-    local lined = ownOrShared(buckets[input[first + 2 * lineLeg]])
-    refuse(first, last, lineLeg, LINE, longestWait, lined.seenWait, hasSlots)
-  elseif wait > 0 and (wait > maxWait or not mayReserve(first, last, binding, now + wait)) then
-    local leg, reason = waitLeg, REASONS[binding.kind]
-    if reason == REASONS[RATE] and hasOwnLine(first, last, leg) then
-      leg, reason = leg + 1, REASONS[SHARE]
-    end
-    refuse(first, last, leg, reason, longestWait, wait, hasSlots)
-  elseif not withinHorizons(first, last, now + wait) then
-    refuse(first, last, waitLeg, HORIZON, longestWait, wait, hasSlots)
+  local count = input[position]
+  local after = View.meet(position + 1, count, 2)
+  local refusing, reasonOrWaitUs = judge(count)
+  if refusing then
+    require('decide/refuse')(count, refusing, reasonOrWaitUs)
   else
-    grant(first, last, now + wait, wait)
+    grant(count, reasonOrWaitUs)
   end
-  return last + 2
+  return after
 end
+
+return { acquire = acquire }

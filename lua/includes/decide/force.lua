@@ -1,31 +1,30 @@
 --[[
   force: charges whatever the buckets hold, from now on; who comes after waits until it has drained. All or, if that
-  would leave the exact range, none. Slots are leased even if there are none.
-  src/core/decide/acquire.ts is the model. Reads `input`.
+  would leave the exact range, none. Slots are leased even if there are none. src/core/decide/force.ts is the model.
 ]]
---- @include "reply"
---- @include "buckets/kinds"
---- @include "buckets/key-overflow"
---- @include "decide/buckets"
---- @include "decide/look"
---- @include "decide/charge"
+local View = require 'decide/view'
+local put = require('reply').put
+local input, met, costs = require('call').input, View.buckets, View.costs
+
 local function force(position)
-  local legs = input[position]
-  local first, last = position + 1, position + 2 * legs - 1
-  for index = first, last, 2 do
-    look(ownOrShared(buckets[input[index]]), input[index + 1])
+  local count = input[position]
+  local after = View.meet(position + 1, count, 2)
+  for index = 1, count do
+    View.look(met[index], costs[index])
   end
-  if not withinHorizons(first, last, 0) then
+  if not View.isWithinHorizons(count, 0) then
     put(0)
-    return last + 2
+    return after
   end
   put(1)
-  for index = first, last, 2 do
-    local bucket = ownOrShared(buckets[input[index]])
-    local told = charge(bucket, input[index + 1], 0)
-    if bucket.kind == SLOTS then
-      put(told)
+  for index = 1, count do
+    local bucket = met[index]
+    local told = View.charge(bucket, costs[index], 0)
+    if bucket.kind.tell then
+      bucket.kind.tell(bucket, told, 0)
     end
   end
-  return last + 2
+  return after
 end
+
+return { force = force }

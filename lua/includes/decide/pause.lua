@@ -1,59 +1,57 @@
 --[[
-  pause and resume of single buckets; src/core/decide/pause.ts is the model. lua/pause.lua does it for the whole governor.
-  Reads `input`, `words`, `now`, `eventsChannel`.
+  pause and resume of single buckets; src/core/decide/pause.ts is the model. pause-governor.lua does it for the whole governor.
 ]]
---- @include "reply"
---- @include "buckets/rate/gcra"
---- @include "buckets/kinds"
---- @include "buckets/key-overflow"
---- @include "decide/buckets"
---- @include "buckets/share/share"
--- Sets until when it is closed. A share is stated as it was seen before, and as empty if it is open now.
-local function closeUntil(bucket, us)
-  bucket.line = bucket.open
-  if bucket.kind == SHARE then
-    shareWait(bucket, 1)
-    bucket.debt, bucket.closed = bucket.owed, us
-    if us <= now then
-      shareWait(bucket, 1)
-    end
-    bucket.owed = max(bucket.owed, bucket.debt)
-    stateShare(bucket, true)
-    bucket.group.changed = true
+local View = require 'decide/view'
+local Pause = require 'buckets/pause'
+local Call = require 'call'
+local C = require 'constants'
+local put = require('reply').put
+local input, words, nowUs = Call.input, Call.words, Call.nowUs
+local max, min = math.max, math.min
+
+local function pauseUntil(bucket, us)
+  local kind = bucket.kind
+  bucket.lineUs = bucket.openUs
+  if kind.pauseUntil then
+    kind.pauseUntil(bucket, us)
   end
-  bucket.closed = us
-  bucket.exists = true
-  bucket.changed = true
-  register(bucket)
+  bucket.pausedUntilUs = us
+  Pause.resolve(bucket)
+  bucket.exists, bucket.changed = true, true
+  View.register(bucket)
+end
+
+local function tell(text)
+  redis.pcall('PUBLISH', Call.eventsChannel, text)
+  put(1)
 end
 
 local function pause(position)
-  local untilUs, text = now + min(input[position], MAX_AHEAD_US), words[input[position + 1]]
-  local count = input[position + 2]
-  for index = position + 3, position + 2 + count do
-    local bucket = ownOrShared(buckets[input[index]])
-    if bucket.kind == RATE then
-      bucket.over = 0
+  local untilUs, count = nowUs + min(input[position], C.MAX_AHEAD_US), input[position + 2]
+  for at = position + 3, position + 2 + count do
+    local bucket = View.bucketFor(View.bucket(input[at]))
+    if bucket.kind.paused then
+      bucket.kind.paused(bucket)
     end
-    closeUntil(bucket, max(bucket.closed, untilUs))
+    pauseUntil(bucket, max(bucket.pausedUntilUs, untilUs))
   end
-  redis.pcall('PUBLISH', eventsChannel, text)
-  put(1)
+  tell(words[input[position + 1]])
   return position + 3 + count
 end
 
 local function resume(position)
-  local text, count = words[input[position]], input[position + 1]
-  for index = position + 2, position + 1 + count do
-    local bucket = ownOrShared(buckets[input[index]])
-    if bucket.closed > now then
-      if bucket.kind == RATE then
-        bucket.debt = max(bucket.debt, bucket.capacity)
+  local count = input[position + 1]
+  for at = position + 2, position + 1 + count do
+    local bucket = View.bucketFor(View.bucket(input[at]))
+    if bucket.pausedUntilUs > nowUs then
+      if bucket.kind.resumed then
+        bucket.kind.resumed(bucket)
       end
-      closeUntil(bucket, now)
+      pauseUntil(bucket, nowUs)
     end
   end
-  redis.pcall('PUBLISH', eventsChannel, text)
-  put(1)
+  tell(words[input[position]])
   return position + 2 + count
 end
+
+return { pause = pause, resume = resume }

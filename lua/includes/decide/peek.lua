@@ -1,52 +1,28 @@
 --[[
-  peek: what each bucket looks like to a request; takes nothing, and no place in a line. src/core/decide/acquire.ts is
-  the model. Reads `input`, `now`.
+  peek: what each bucket looks like to a request; takes nothing, and no turn in a line. src/core/decide/peek.ts is the model.
 ]]
---- @include "reply"
---- @include "buckets/rate/gcra"
---- @include "buckets/rate/debt"
---- @include "buckets/kinds"
---- @include "buckets/key-overflow"
---- @include "decide/buckets"
---- @include "buckets/window/counts"
---- @include "buckets/concurrency/slots"
---- @include "decide/terms"
---- @include "decide/look"
-local function effectiveOf(bucket)
-  if bucket.kind == RATE then
-    return bucket.rate
-  elseif bucket.kind == SHARE then
-    return bucket.view
-  end
-  return bucket.kind == SLOTS and slotsOf(bucket) or bucket.limit.max
-end
-
-local roomOf
-function roomOf(bucket)
-  if bucket.kind == RATE then
-    return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.unit))
-  elseif bucket.kind == WINDOW then
-    return max(0, bucket.limit.max - usedOf(bucket))
-  elseif bucket.kind == SLOTS then
-    return max(0, slotsOf(bucket) - bucket.held)
-  end
-  return emptyOf(bucket.whole) > now and 0 or roomOf(bucket.whole)
-end
+local View = require 'decide/view'
+local Call = require 'call'
+local Ask = require 'ask'
+local put = require('reply').put
+local input, met, costs = Call.input, View.buckets, View.costs
 
 local function peek(position)
-  local legs = input[position + 1]
-  local first, last = position + 2, position + 1 + 2 * legs
-  priority, holder = input[position], ''
-  for index = first, last, 2 do
-    local bucket = ownOrShared(buckets[input[index]])
-    local wait, paused = look(bucket, input[index + 1])
-    put(paused > 0 and 0 or roomOf(bucket))
-    put(wait)
-    put(bucket.seenLine == 0 and 0 or bucket.seenLine - now)
-    put(paused)
+  local count = input[position + 1]
+  Ask.priority, Ask.holder = input[position], ''
+  local after = View.meet(position + 2, count, 2)
+  for index = 1, count do
+    local bucket = met[index]
+    local waitUs, pausedUs = View.look(bucket, costs[index])
+    put(pausedUs > 0 and 0 or bucket.kind.remaining(bucket))
+    put(waitUs)
+    put(bucket.seenLineUs == 0 and 0 or bucket.seenLineUs - Call.nowUs)
+    put(pausedUs)
     put(bucket.granted)
     put(bucket.refused)
-    put(effectiveOf(bucket))
+    put(bucket.kind.effective(bucket))
   end
-  return last + 1
+  return after
 end
+
+return { peek = peek }

@@ -4,13 +4,13 @@ import type { RedisClient } from './client/redis-client.ts';
 import { runScript } from './client/run-script.ts';
 import { deferredKeys, retimedKey } from './keys.ts';
 import {
-  claimRetimingScript,
-  findDeferralScript,
-  forgetDeferralScript,
+  claimDeferralsScript,
+  findDeferralsScript,
+  forgetDeferralsScript,
   listDeferralsScript,
   moveDeferralsScript,
-  noteDeferralScript,
-  oldestDeferralScript,
+  noteDeferralsScript,
+  oldestDeferralsScript,
   type Script,
 } from './scripts.generated.ts';
 
@@ -26,7 +26,7 @@ export class RedisDeferrals implements Deferrals {
 
   async note(queue: string, deferral: NewDeferral): Promise<Deferral> {
     const { job, delayMs, attempt, fresh, before, excused } = deferral;
-    const reply = await this.#run(noteDeferralScript, this.#keys(queue), [
+    const reply = await this.#run(noteDeferralsScript, this.#keys(queue), [
       job,
       String(delayMs),
       String(attempt),
@@ -39,15 +39,15 @@ export class RedisDeferrals implements Deferrals {
   }
 
   async find(queue: string, job: string, attempt: number): Promise<Deferral | undefined> {
-    return readDeferral(await this.#run(findDeferralScript, this.#keys(queue), [job, String(attempt)]));
+    return readDeferral(await this.#run(findDeferralsScript, this.#keys(queue), [job, String(attempt)]));
   }
 
   async forget(queue: string, job: string): Promise<Deferral | undefined> {
-    return readDeferral(await this.#run(forgetDeferralScript, this.#keys(queue), [job]));
+    return readDeferral(await this.#run(forgetDeferralsScript, this.#keys(queue), [job]));
   }
 
   async oldest(queue: string) {
-    const reply = await this.#run(oldestDeferralScript, this.#keys(queue), []);
+    const reply = await this.#run(oldestDeferralsScript, this.#keys(queue), []);
     const [count, ageUs, job] = reply;
     if (count === '0') return { count: 0 };
     if (job === undefined) malformed(reply);
@@ -76,7 +76,7 @@ export class RedisDeferrals implements Deferrals {
   async claim(queue: string, version: number, forMs: number, again: boolean): Promise<boolean> {
     const key = retimedKey(this.governor, queue);
     const [claimed] = await this.#run(
-      claimRetimingScript,
+      claimDeferralsScript,
       [key],
       [String(version), String(forMs), again ? '1' : '0'],
     );

@@ -34,7 +34,7 @@ import { RedisDeferrals } from './deferrals.ts';
 import { configKey, eventsChannel, wakePrefix } from './keys.ts';
 import { messageIn, pausedText, resumedText, versionIn } from './messages/event-text.ts';
 import { StoreMessages } from './messages/store-messages.ts';
-import { decideScript, pauseScript } from './scripts.generated.ts';
+import { decideScript, pauseGovernorScript } from './scripts.generated.ts';
 
 // A change of the limits is met once or twice by a call; more often, something is changing them all the time.
 const MAX_SENDS = 10;
@@ -135,7 +135,7 @@ export class RedisStore implements Store {
     const { name } = this.config;
     await this.limits(); // there is a config to write it into
     const args = [String(Math.min(forUs, Number.MAX_SAFE_INTEGER)), eventsChannel(name), text];
-    await runScript(this.client, pauseScript, [configKey(name)], args);
+    await runScript(this.client, pauseGovernorScript, [configKey(name)], args);
   }
 
   report(request: Request, calls: AdaptiveReport): Promise<void> {

@@ -1,22 +1,25 @@
--- Plays a history of one adaptive limit and replies with its state after each step; ../adaptive.test.ts compares it.
-local now
---- @include "buckets/adaptive"
+-- Plays a history of one adaptive limit and replies with its state after each step, each as if in a call of its own;
+-- ../adaptive.test.ts compares it.
 local input = cjson.decode(ARGV[1])
-now = input.start
-local state = adaptiveBegun(input.rule, input.initial)
+
+local function adaptiveAt(nowUs)
+  loaded['call'], loaded['buckets/adaptive'] = { nowUs = nowUs }, nil
+  return require 'buckets/adaptive'
+end
+
+local state = adaptiveAt(input.start).begun(input.rule, input.initial)
 local states = {}
 for index, step in ipairs(input.steps) do
-  now = step.now
-  local rule = step.changed and input.changed or input.rule
+  local Adaptive, rule = adaptiveAt(step.now), step.changed and input.changed or input.rule
   if input.period == 0 then
-    adaptiveHold(state, step.used)
+    Adaptive.hold(state, step.used)
   end
-  adaptiveRise(state, rule, input.period)
+  Adaptive.rise(state, rule, input.period)
   if input.period > 0 then
-    adaptiveUse(state, step.used)
+    Adaptive.use(state, step.used)
   end
   if #step.report > 0 then
-    adaptiveObserve(state, rule, unpack(step.report))
+    Adaptive.observe(state, rule, unpack(step.report))
   end
   local numbers = {}
   for position, field in ipairs(input.fields) do

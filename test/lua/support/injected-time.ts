@@ -11,6 +11,7 @@ end
 local function expireAfterMs(key, ms)
   redis.call('PEXPIRE', key, string.format('%.0f', math.min(ms, 1e11) + 600000))
 end
+return { nowUs = nowUs, expireAfterMs = expireAfterMs }
 `;
 
 // A script without times is run as it is.

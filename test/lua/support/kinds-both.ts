@@ -31,10 +31,11 @@ end
 local function expireAfterMs(key, ms)
   redis.call('PEXPIREAT', key, string.format('%.0f', math.floor(nowUs() / 1000) + ms + ${EXPIRY_SHIFT_MS}))
 end
+return { nowUs = nowUs, expireAfterMs = expireAfterMs }
 `;
 const script = (name: string): string => assemble(name, { replaceIncludes: { clock: CLOCK } }).source;
 const decideSource = script('decide');
-const pauseSource = script('pause');
+const pauseSource = script('pause-governor');
 
 type Read = operations.Read<unknown>;
 

@@ -1,67 +1,109 @@
 --[[
-  Slots are leased, renewed and given back; src/core/buckets/concurrency/leases.ts is the model and says why. Reads `now`, `coldAt`.
-]]
---- @include "numbers"
---- @include "buckets/rate/gcra"
---- @include "buckets/ramp"
---- @include "buckets/rate/debt"
---- @include "buckets/adaptive"
---- @include "buckets/concurrency/queue-places"
---- @include "buckets/concurrency/slots"
---- @include "buckets/concurrency/queue"
-local ASK_AGAIN_US = 1000000
+  Slots are leased, renewed and given back; src/core/buckets/concurrency/leases.ts is the model and says why.
 
--- 0: there is room for the holder, and nobody before it in the queue. Else when it is worth asking again.
-local function slotWait(bucket, cost, holder)
-  local own = bucket.byHolder[holder]
-  -- Whoever held slots when the store lost them has come to renew them by then.
-  local cold = (own or coldAt == 0) and 0 or max(0, coldAt + bucket.limit.lease - now)
-  local taken, asked = bucket.held - (own and own.cost or 0), askedOf(bucket, cost)
-  if not own and taken + asked <= bucket.allSlots then
-    local gone = {}
-    eachPlace(bucket, function(other, theirs, _, woken, waiter)
-      if other == holder then
-        return true
-      end
-      local _, counted = needOf(bucket, gone, other, theirs, woken, waiter)
-      taken = taken + counted
-      return taken + asked > bucket.allSlots
-    end)
-  end
-  local needed, empty = taken + asked, emptyOf(bucket)
-  -- A ramp keeps nobody from what it holds.
-  if needed <= (own and cost <= own.cost and bucket.allSlots or slotsOf(bucket)) then
-    return cold
-  end
-  local first = ASK_AGAIN_US
-  if needed <= bucket.allSlots and isRamping(bucket.at, rampEndOf(bucket, empty)) then
-    first = min(first, whenSlots(needed, bucket.allSlots, empty) - bucket.at)
-  end
-  for _, held in pairs(bucket.byHolder) do
-    first = min(first, held.untilUs - bucket.at)
-  end
-  return max(cold, first)
+  Leases: sorted set, score until (µs), member "fence cost holder".
+
+  Loading writes nothing, and so the leases and places that are kept may differ until something changes: `stepUs` is how far a
+  clock was put back since, `lapsed` and `gone` are leases and places that are over.
+]]
+local Places = require 'buckets/concurrency/places'
+local Pause = require 'buckets/pause'
+local Numbers = require 'numbers'
+local Leases = {}
+local asText, movedBy = Numbers.asText, Numbers.movedBy
+local min, max, floor = math.min, math.max, math.floor
+
+local function memberOf(fence, cost, holder)
+  return asText(fence) .. ' ' .. asText(cost) .. ' ' .. holder
 end
 
-local function lease(bucket, cost, holder)
-  takeOverSlots(bucket)
+local function parse(member)
+  local fence, cost, holder = string.match(member, '^(%d+) (%d+) (.*)$')
+  return tonumber(fence), tonumber(cost), holder
+end
+
+-- The slots there are now.
+function Leases.slotsNow(bucket)
+  if bucket.adaptive and bucket.atUs >= bucket.pauseEndUs then
+    return bucket.allSlots
+  end
+  return Pause.slotsInRamp(bucket.allSlots, bucket.atUs, bucket.pauseEndUs)
+end
+
+-- An adaptive limit may have fallen below a cost: that passes alone.
+function Leases.askedOf(bucket, cost)
+  return bucket.adaptive and min(cost, bucket.allSlots) or cost
+end
+
+-- A stretch in which use is looked at begins with what is held then.
+function Leases.followAdaptive(bucket)
+  require('buckets/adaptive').hold(bucket.adaptive, bucket.held)
+  bucket.allSlots = max(1, floor(bucket.adaptive.value / 1000))
+end
+
+-- Returns how many slots were held until now, with the leases that have lapsed.
+function Leases.load(bucket)
+  local heldBefore, leases = 0, redis.call('ZRANGE', bucket.leases, 0, -1, 'WITHSCORES')
+  for index = 1, #leases, 2 do
+    local fence, cost, holder = parse(leases[index])
+    local untilUs = movedBy(tonumber(leases[index + 1]), bucket.stepUs or 0)
+    heldBefore = heldBefore + cost
+    if untilUs > bucket.atUs then
+      bucket.held = bucket.held + cost
+      bucket.byHolder[holder] = { fence = fence, cost = cost, untilUs = untilUs, member = leases[index] }
+    else
+      bucket.lapsed[#bucket.lapsed + 1] = leases[index]
+    end
+  end
+  return heldBefore
+end
+
+-- Writes what loading has only reckoned with: a clock that was put right.
+function Leases.takeOver(bucket)
+  local stepUs = bucket.stepUs
+  if not stepUs then
+    return
+  end
+  local leases = redis.call('ZRANGE', bucket.leases, 0, -1, 'WITHSCORES')
+  for index = 1, #leases, 2 do
+    redis.call('ZADD', bucket.leases, asText(movedBy(tonumber(leases[index + 1]), stepUs)), leases[index])
+  end
+  local holders = redis.call('HKEYS', bucket.waiting)
+  for index = 1, #holders do
+    Places.write(bucket, holders[index], Places.of(bucket, holders[index]))
+  end
+  bucket.stepUs = nil
+end
+
+local function write(bucket, holder, lease)
+  lease.member = lease.member or memberOf(lease.fence, lease.cost, holder)
+  lease.untilUs = bucket.atUs + bucket.limit.leaseUs
+  redis.call('ZADD', bucket.leases, asText(lease.untilUs), lease.member)
+  bucket.exists, bucket.changed = true, true
+end
+
+local function drop(bucket, holder, lease)
+  redis.call('ZREM', bucket.leases, lease.member)
+  bucket.byHolder[holder] = nil
+  bucket.held = bucket.held - lease.cost
+end
+
+local function add(bucket, holder, lease)
+  bucket.byHolder[holder] = lease
+  bucket.held = bucket.held + lease.cost
+end
+
+-- Returns the fencing number.
+function Leases.lease(bucket, cost, holder)
+  Leases.takeOver(bucket)
   local own = bucket.byHolder[holder]
   if own then
-    redis.call('ZREM', bucket.leases, own.member)
-    bucket.held = bucket.held - own.cost
+    drop(bucket, holder, own)
   end
-  bucket.fence = max(bucket.fence + 1, bucket.at)
-  local untilUs, member = bucket.at + bucket.limit.lease, leaseMember(bucket.fence, cost, holder)
-  redis.call('ZADD', bucket.leases, whole(untilUs), member)
-  bucket.byHolder[holder] = { fence = bucket.fence, cost = cost, untilUs = untilUs, member = member }
-  bucket.held = bucket.held + cost
-  leaveQueue(bucket, holder)
-  bucket.granted = bucket.granted + cost
-  bucket.exists = true
-  bucket.changed = true
-  if bucket.adaptive then
-    adaptiveHold(bucket.adaptive, bucket.held)
-  end
+  bucket.fence = max(bucket.fence + 1, bucket.atUs)
+  local lease = { fence = bucket.fence, cost = cost }
+  add(bucket, holder, lease)
+  write(bucket, holder, lease)
   return bucket.fence
 end
 
@@ -70,34 +112,42 @@ local function heldLease(bucket, holder, fence)
   return own and own.fence == fence and own or nil
 end
 
-local function releaseSlot(bucket, holder, fence)
+-- Returns whether it was still held.
+function Leases.release(bucket, holder, fence)
   local own = heldLease(bucket, holder, fence)
   if own then
-    redis.call('ZREM', bucket.leases, own.member)
-    bucket.byHolder[holder] = nil
-    bucket.held = bucket.held - own.cost
+    drop(bucket, holder, own)
   end
   bucket.changed = bucket.changed or bucket.exists
-  wakeWaiters(bucket)
   return own ~= nil
 end
 
-local function renewSlot(bucket, holder, fence, cost)
+-- Returns whether it was still held. `isLost`: the store has lost its leases, and this one may have been among them: it is
+-- taken in again.
+function Leases.renew(bucket, holder, fence, cost, isLost)
   local own = heldLease(bucket, holder, fence)
-  local isLost = coldAt > 0 and fence < coldAt and now < coldAt + bucket.limit.lease
   if not own and isLost and not bucket.byHolder[holder] then
-    -- The store has lost its leases, and this one may have been among them: it is taken in again.
-    own = { fence = fence, cost = cost, member = leaseMember(fence, cost, holder) }
-    bucket.byHolder[holder] = own
-    bucket.held = bucket.held + cost
+    own = { fence = fence, cost = cost }
+    add(bucket, holder, own)
     bucket.fence = max(bucket.fence, fence)
-    bucket.exists = true
   end
   if own then
-    takeOverSlots(bucket)
-    own.untilUs = bucket.at + bucket.limit.lease
-    redis.call('ZADD', bucket.leases, whole(own.untilUs), own.member)
-    bucket.changed = true
+    Leases.takeOver(bucket)
+    write(bucket, holder, own)
   end
   return own ~= nil
 end
+
+function Leases.removeLapsed(bucket)
+  for index = 1, #bucket.lapsed do
+    local member = bucket.lapsed[index]
+    local _, _, holder = parse(member)
+    local own = bucket.byHolder[holder]
+    -- One that had lapsed may have been taken in again.
+    if not own or own.member ~= member then
+      redis.call('ZREM', bucket.leases, member)
+    end
+  end
+end
+
+return Leases

@@ -1,56 +1,90 @@
 --[[
-  What a bucket will owe, and when it will be paid; src/core/buckets/rate/debt.ts is the model and says why. Reads `closedUntil`.
+  The generic cell rate algorithm in debt form: what a bucket owes, and when it will be paid; src/core/buckets/rate/debt.ts is the
+  model and says why. The same operations in the same order on the same doubles, so that both round alike.
 ]]
---- @include "buckets/rate/gcra"
---- @include "buckets/ramp"
+local Pause = require 'buckets/pause'
+local C = require 'constants'
+local Debt = {}
+local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
+local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
 
--- When the pause of a bucket or of its governor ends or ended, whichever is later; 0: there was none.
-local function emptyOf(bucket)
-  return max(bucket.closed, closedUntil)
+-- Debt in the units of another limit. fmod is exact; Lua's own % is not for large numbers.
+function Debt.convert(debt, fromPeriodUs, toPeriodUs)
+  local fraction = fmod(debt, fromPeriodUs)
+  local tokens = (debt - fraction) / fromPeriodUs
+  local rest = 0
+  if fraction > 0 then
+    rest = min(toPeriodUs, ceil((fraction / fromPeriodUs) * toPeriodUs) + 1)
+  end
+  return min(C.MAX_DEBT_UNITS, tokens * toPeriodUs + rest)
 end
 
--- The end of the pause that a limit has a ramp after; 0: none. An adaptive one comes back by itself.
-local function rampEndOf(bucket, empty)
-  return bucket.limit.adaptive and 0 or empty
+-- The bucket drains at another rate from now on, under the same limit; what is promised keeps its time.
+function Debt.changeRate(bucket, rate)
+  if rate > bucket.rate and bucket.lastUs > bucket.atUs then
+    local aheadUs = min(bucket.lastUs - bucket.atUs, floor(bucket.debt / bucket.rate))
+    bucket.debt = min(C.MAX_DEBT_UNITS, bucket.debt + (rate - bucket.rate) * aheadUs)
+  end
+  bucket.rate = rate
 end
 
-local function lessDrained(bucket, debt, elapsed)
-  if elapsed <= 0 then
+-- What is left of a debt after so long.
+local function drainedBy(bucket, debt, elapsedUs)
+  if elapsedUs <= 0 then
     return debt
   end
-  return elapsed >= ceil(debt / bucket.rate) and 0 or debt - elapsed * bucket.rate
+  return elapsedUs >= ceil(debt / bucket.rate) and 0 or debt - elapsedUs * bucket.rate
+end
+Debt.drainedBy = drainedBy
+
+local function rampEndUs(bucket, pauseEndUs)
+  return bucket.limit.adaptive and 0 or pauseEndUs
 end
 
--- What it will owe at `us`, in the units it is in, if nothing happens to it until then. A pause that ends
--- by then leaves it empty.
-local function debtAt(bucket, us, empty)
-  if empty < bucket.at or empty > us then
-    return lessDrained(bucket, bucket.debt, worth(bucket.at, us, rampEndOf(bucket, empty)))
+-- What it will owe at `us`, in the units it is in, if nothing happens to it until then. A pause that ends by then leaves it
+-- empty.
+local function debtAt(bucket, us, pauseEndUs)
+  local atUs, debt = bucket.atUs, bucket.debt
+  if pauseEndUs < atUs or pauseEndUs > us then
+    return us == atUs and debt or drainedBy(bucket, debt, rampedElapsedUs(atUs, us, rampEndUs(bucket, pauseEndUs)))
   end
-  local capacity = min(MAX_DEBT, bucket.limit.burst * bucket.unit)
-  local atEnd = max(capacity, lessDrained(bucket, bucket.debt, empty - bucket.at))
-  return lessDrained(bucket, atEnd, worth(empty, us, rampEndOf(bucket, empty)))
+  local capacity = min(C.MAX_DEBT_UNITS, bucket.limit.burst * bucket.periodUs)
+  local atEnd = max(capacity, drainedBy(bucket, debt, pauseEndUs - atUs))
+  return drainedBy(bucket, atEnd, rampedElapsedUs(pauseEndUs, us, rampEndUs(bucket, pauseEndUs)))
 end
+Debt.at = debtAt
 
 -- What a pause that is over leaves owing at least, now.
-local function emptiedUnits(bucket)
-  local empty = emptyOf(bucket)
-  if empty == 0 or empty > bucket.at then
+function Debt.owedByPause(bucket)
+  local pauseEndUs = bucket.pauseEndUs
+  if pauseEndUs == 0 or pauseEndUs > bucket.atUs then
     return 0
   end
-  return lessDrained(bucket, bucket.capacity, worth(empty, bucket.at, rampEndOf(bucket, empty)))
+  return drainedBy(bucket, bucket.capacity, rampedElapsedUs(pauseEndUs, bucket.atUs, bucket.rampEndUs))
+end
+
+-- What a request asks of the burst, with what must remain for more urgent ones.
+local function askedTokens(limit, cost, priority)
+  local within = limit.oversize and min(cost, limit.burst) or cost
+  if limit.ranked then
+    return within + min(limit.kept[priority], limit.burst - within)
+  end
+  return within
 end
 
 -- From the bucket's own time until the cost fits.
-local function waitFor(bucket, cost, priority)
-  local limit, empty = bucket.limit, emptyOf(bucket)
-  local from = max(bucket.at, empty)
-  local over = debtAt(bucket, from, empty) + askedTokens(limit, cost, priority) * limit.unit - bucket.capacity
-  return over <= 0 and 0 or whenWorth(ceil(over / bucket.rate), from, rampEndOf(bucket, empty)) - bucket.at
+function Debt.waitUs(bucket, cost, priority)
+  local limit, pauseEndUs = bucket.limit, bucket.pauseEndUs
+  local fromUs = max(bucket.atUs, pauseEndUs)
+  local excess = debtAt(bucket, fromUs, pauseEndUs) + askedTokens(limit, cost, priority) * limit.periodUs - bucket.capacity
+  return excess <= 0 and 0 or rampedDeadlineUs(ceil(excess / bucket.rate), fromUs, bucket.rampEndUs) - bucket.atUs
 end
 
 -- The microsecond of the bucket's clock at which it will be full again.
-local function fullAt(bucket, empty)
-  local from = max(bucket.at, empty)
-  return whenWorth(ceil(debtAt(bucket, from, empty) / bucket.rate), from, rampEndOf(bucket, empty))
+function Debt.fullUs(bucket, pauseEndUs)
+  local fromUs = max(bucket.atUs, pauseEndUs)
+  local debt = debtAt(bucket, fromUs, pauseEndUs)
+  return rampedDeadlineUs(ceil(debt / bucket.rate), fromUs, rampEndUs(bucket, pauseEndUs))
 end
+
+return Debt

@@ -1,102 +1,103 @@
 --[[
-  What time, pauses and changes of the limits make of a bucket; src/core/buckets/rate/drain.ts is the model and says why. Reads `now`,
-  `closedUntil`, `version` and `changedAt`.
+  What time, pauses and changes of the limits make of a bucket; src/core/buckets/rate/drain.ts is the model and says why.
 ]]
---- @include "buckets/rate/gcra"
---- @include "buckets/ramp"
---- @include "buckets/rate/debt"
---- @include "buckets/adaptive"
-local ADAPTIVE_KEPT_US = 3600000000
-local drain
--- Lua allows 200 locals in one function: what only this part needs stays in its block.
-do
-  local function adaptedAt(bucket, limit, idle)
-    local state = bucket.adaptive
-    if not state or idle > ADAPTIVE_KEPT_US then
-      return adaptiveBegun(limit.adaptive, limit.rate)
-    end
-    adaptiveRise(state, limit.adaptive, limit.adaptive.period)
-    return state
-  end
+local Debt = require 'buckets/rate/debt'
+local Pause = require 'buckets/pause'
+local C = require 'constants'
+local Call = require 'call'
+local movedBy = require('numbers').movedBy
+local Drain = {}
+local nowUs, version, changedAtUs = Call.nowUs, Call.version, Call.changedAtUs
+local drainedBy, debtAt, changeRate, rampedElapsedUs = Debt.drainedBy, Debt.at, Debt.changeRate, Pause.rampedElapsedUs
+local ceil, max, min = math.ceil, math.max, math.min
 
-  local function stepBack(bucket)
-    local step = bucket.at - now
-    bucket.at = now
-    bucket.line = movedBy(bucket.line, step)
-    bucket.last = movedBy(bucket.last, step)
-    bucket.closed = movedBy(bucket.closed, step)
-    bucket.ramp = movedBy(bucket.ramp, step)
-    bucket.over = movedBy(bucket.over, step)
-    bucket.penalty = movedBy(bucket.penalty, step)
+local function adaptedState(bucket, limit)
+  local Adaptive, state = require 'buckets/adaptive', bucket.adaptive
+  if not state or nowUs - bucket.atUs > C.ADAPTIVE_KEPT_US then
+    return Adaptive.begun(limit.adaptive, limit.rate)
   end
-
-  local function advance(bucket, us)
-    if us >= bucket.at then
-      bucket.promised = lessDrained(bucket, bucket.promised, worth(bucket.at, us, rampEndOf(bucket, emptyOf(bucket))))
-      bucket.debt = debtAt(bucket, us, emptyOf(bucket))
-      bucket.at = us
-    end
-  end
-
-  -- What it drains at: what an adaptive limit has come to, or the limit's rate; in a penalty a share of it.
-  local function rateAt(bucket, limit, us)
-    local rate = bucket.adaptive and bucket.adaptive.value or limit.rate
-    return limit.penaltyAfter > 0 and bucket.penalty > us and penalised(limit, rate) or rate
-  end
-
-  -- Takes the bucket to when the limits changed, and there into the terms of the new ones; what is promised later is recalled.
-  local function changeOver(bucket, limit, burst)
-    local unit = bucket.unit
-    advance(bucket, changedAt == 0 and now or min(changedAt, now))
-    local later = bucket.last - bucket.at - RECALL_US
-    if later > 0 and bucket.promised > 0 then
-      local recalled = min(bucket.promised, burst * unit + bucket.rate * later)
-      bucket.debt = min(bucket.debt, max(burst * unit + bucket.rate * RECALL_US, bucket.debt - recalled))
-      bucket.last = bucket.at + RECALL_US
-    end
-    bucket.promised = 0
-    if bucket.line > bucket.at then
-      local from = min(bucket.line, max(bucket.at, emptyOf(bucket)))
-      local pace = (bucket.rate * limit.unit) / (limit.rate * unit)
-      bucket.line = from + min(MAX_AHEAD_US, ceil((bucket.line - from) * pace))
-    end
-    if unit ~= limit.unit then
-      bucket.debt = convert(bucket.debt, unit, limit.unit)
-      bucket.unit = limit.unit
-    end
-    bucket.rate = rateAt(bucket, limit, bucket.at)
-  end
-
-  -- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
-  local function leaveRamp(bucket)
-    if bucket.last > bucket.at then
-      bucket.debt = min(MAX_DEBT, bucket.debt + (bucket.rate * RAMP_US) / 2)
-    end
-  end
-
-  -- Brings a bucket that is in the units it was stored in to now, in those of its limit.
-  function drain(bucket, limit, burst, storedVersion)
-    if bucket.at - now > MAX_CLOCK_STEP_US then
-      stepBack(bucket)
-    end
-    local empty = emptyOf(bucket)
-    if bucket.ramp ~= 0 and bucket.ramp ~= rampEndOf(bucket, empty) then
-      leaveRamp(bucket)
-    end
-    bucket.adaptive = limit.adaptive and adaptedAt(bucket, limit, now - bucket.at) or nil
-    local rate = rateAt(bucket, limit, now)
-    if storedVersion ~= version or bucket.unit ~= limit.unit then
-      changeOver(bucket, limit, burst)
-    end
-    if bucket.penalty > bucket.at and bucket.penalty < now then
-      advance(bucket, bucket.penalty)
-      repace(bucket, rate)
-    end
-    advance(bucket, now)
-    if bucket.last <= now + RECALL_US then
-      bucket.promised = 0
-    end
-    repace(bucket, rate)
-    bucket.ramp = empty <= now and isRamping(now, rampEndOf(bucket, empty)) and empty or 0
-  end
+  Adaptive.rise(state, limit.adaptive, limit.adaptive.periodUs)
+  return state
 end
+
+local function stepBack(bucket)
+  local stepUs = bucket.atUs - nowUs
+  bucket.atUs = nowUs
+  for _, time in ipairs { 'lineUs', 'lastUs', 'pausedUntilUs', 'rampFromUs', 'refusingSinceUs', 'penaltyUntilUs' } do
+    bucket[time] = movedBy(bucket[time], stepUs)
+  end
+  Pause.resolve(bucket)
+end
+
+local function advance(bucket, us)
+  if us < bucket.atUs then
+    return
+  end
+  if bucket.promised > 0 then
+    bucket.promised = drainedBy(bucket, bucket.promised, rampedElapsedUs(bucket.atUs, us, bucket.rampEndUs))
+  end
+  bucket.debt = debtAt(bucket, us, bucket.pauseEndUs)
+  bucket.atUs = us
+end
+
+-- What it drains at: what an adaptive limit has come to, or the limit's rate; in a penalty a share of it.
+function Drain.rateAt(bucket, us)
+  local limit = bucket.limit
+  local rate = bucket.adaptive and bucket.adaptive.value or limit.rate
+  if limit.penalty and bucket.penaltyUntilUs > us then
+    return require('buckets/rate/penalty').reduced(limit.penalty, rate)
+  end
+  return rate
+end
+
+-- Takes the bucket to when the limits changed, and there into the terms of the new ones; what is promised later is recalled.
+local function changeOver(bucket, limit, burst)
+  local periodUs = bucket.periodUs
+  advance(bucket, changedAtUs == 0 and nowUs or min(changedAtUs, nowUs))
+  local laterUs = bucket.lastUs - bucket.atUs - C.RECALL_US
+  if laterUs > 0 and bucket.promised > 0 then
+    local recalled = min(bucket.promised, burst * periodUs + bucket.rate * laterUs)
+    bucket.debt = min(bucket.debt, max(burst * periodUs + bucket.rate * C.RECALL_US, bucket.debt - recalled))
+    bucket.lastUs = bucket.atUs + C.RECALL_US
+  end
+  bucket.promised = 0
+  if bucket.lineUs > bucket.atUs then
+    local fromUs = min(bucket.lineUs, max(bucket.atUs, bucket.pauseEndUs))
+    local pace = (bucket.rate * limit.periodUs) / (limit.rate * periodUs)
+    bucket.lineUs = fromUs + min(C.MAX_AHEAD_US, ceil((bucket.lineUs - fromUs) * pace))
+  end
+  if periodUs ~= limit.periodUs then
+    bucket.debt = Debt.convert(bucket.debt, periodUs, limit.periodUs)
+    bucket.periodUs = limit.periodUs
+  end
+  bucket.rate = Drain.rateAt(bucket, bucket.atUs)
+end
+
+-- Brings a bucket that is in the terms it was stored under to now, in those of its limit.
+function Drain.toNow(bucket, limit, burst, storedVersion)
+  if bucket.atUs - nowUs > C.MAX_CLOCK_STEP_US then
+    stepBack(bucket)
+  end
+  -- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
+  if bucket.rampFromUs ~= 0 and bucket.rampFromUs ~= bucket.rampEndUs and bucket.lastUs > bucket.atUs then
+    bucket.debt = min(C.MAX_DEBT_UNITS, bucket.debt + (bucket.rate * C.RAMP_US) / 2)
+  end
+  bucket.adaptive = limit.adaptive and adaptedState(bucket, limit) or nil
+  local rate = Drain.rateAt(bucket, nowUs)
+  if storedVersion ~= version or bucket.periodUs ~= limit.periodUs then
+    changeOver(bucket, limit, burst)
+  end
+  if bucket.penaltyUntilUs > bucket.atUs and bucket.penaltyUntilUs < nowUs then
+    advance(bucket, bucket.penaltyUntilUs)
+    changeRate(bucket, rate)
+  end
+  advance(bucket, nowUs)
+  if bucket.lastUs <= nowUs + C.RECALL_US then
+    bucket.promised = 0
+  end
+  changeRate(bucket, rate)
+  local isRamping = bucket.pauseEndUs <= nowUs and Pause.isRamping(nowUs, bucket.rampEndUs)
+  bucket.rampFromUs = isRamping and bucket.pauseEndUs or 0
+end
+
+return Drain

@@ -1,37 +1,39 @@
 --[[
-  The counts of a window, and when it begins and ends; src/core/buckets/window/window.ts is the model and says why. The fields of a bucket
-  are those of its hash: window.lua.
+  The counts of a window, and when it begins and ends; src/core/buckets/window/counts.ts is the model and says why. The fields of a
+  bucket are those of its hash: index.lua.
 ]]
---- @include "buckets/rate/gcra"
---- @include "buckets/line"
-local FIXED, SLIDING, LOG = 1, 2, 3
+local MODE = require 'modes'
+local Counts = {}
 
-local function cellOf(limit)
-  return limit.window / limit.cells
+local ceil, floor = math.ceil, math.floor
+
+local function cellUs(limit)
+  return limit.windowUs / limit.cells
 end
+Counts.cellUs = cellUs
 
-local function startOf(limit, us)
-  return limit.aligned and floor(us / limit.window) * limit.window or us
+function Counts.startUs(limit, us)
+  return limit.aligned and floor(us / limit.windowUs) * limit.windowUs or us
 end
 
 -- What began off the clock counts until the window by the clock ends in which it would have been forgotten.
-local function carriedStartOf(limit, us)
-  return limit.aligned and ceil(us / limit.window) * limit.window or us
+function Counts.carriedStartUs(limit, us)
+  return limit.aligned and ceil(us / limit.windowUs) * limit.windowUs or us
 end
 
-local function countsOf(limit)
-  return limit.mode == SLIDING and limit.cells + 1 or limit.mode == FIXED and 1 or 0
+function Counts.lengthFor(limit)
+  return limit.mode == MODE.sliding and limit.cells + 1 or limit.mode == MODE.fixed and 1 or 0
 end
 
-local function blankCounts(limit)
+function Counts.blank(limit)
   local counts = {}
-  for index = 1, countsOf(limit) do
+  for index = 1, Counts.lengthFor(limit) do
     counts[index] = 0
   end
   return counts
 end
 
-local function sumOf(counts)
+function Counts.sum(counts)
   local sum = 0
   for index = 1, #counts do
     sum = sum + counts[index]
@@ -39,34 +41,33 @@ local function sumOf(counts)
   return sum
 end
 
-local function totalOf(bucket)
-  return bucket.limit.mode == LOG and bucket.total or sumOf(bucket.counts)
+local function total(bucket)
+  return bucket.limit.mode == MODE.log and bucket.total or Counts.sum(bucket.counts)
 end
+Counts.total = total
 
-local function usedOf(bucket)
+function Counts.used(bucket)
   local limit = bucket.limit
-  if limit.mode == LOG then
+  if limit.mode == MODE.log then
     return bucket.total - bucket.base
-  elseif limit.mode == FIXED then
+  elseif limit.mode == MODE.fixed then
     return bucket.counts[1]
   end
-  local oldest, cell = bucket.counts[limit.cells + 1], cellOf(limit)
-  local left = cell - (bucket.at - bucket.start * cell)
-  return totalOf(bucket) - oldest + ceil((oldest * left) / cell)
+  local oldest, cell = bucket.counts[limit.cells + 1], cellUs(limit)
+  local leftUs = cell - (bucket.atUs - bucket.start * cell)
+  return total(bucket) - oldest + ceil((oldest * leftUs) / cell)
 end
 
-local function windowEmptyAt(bucket)
+function Counts.emptyUs(bucket)
   local limit = bucket.limit
-  if totalOf(bucket) - bucket.base == 0 then
-    return bucket.at
-  elseif limit.mode == FIXED then
-    return bucket.start + limit.window
-  elseif limit.mode == LOG then
-    return bucket.last + limit.window
+  if total(bucket) - bucket.base == 0 then
+    return bucket.atUs
+  elseif limit.mode == MODE.fixed then
+    return bucket.start + limit.windowUs
+  elseif limit.mode == MODE.log then
+    return bucket.lastUs + limit.windowUs
   end
-  return (bucket.start + limit.cells + 1) * cellOf(limit)
+  return (bucket.start + limit.cells + 1) * cellUs(limit)
 end
 
-local function windowRest(bucket)
-  return max(windowEmptyAt(bucket), bucket.closed) + LINE_GRACE_US
-end
+return Counts

@@ -7,25 +7,8 @@ import type { Limit } from '../../../core/limits/limit.ts';
 import type { InForce } from '../config/shared-config.ts';
 import { bucketKeys, configKey, eventsChannel, registryKey, wakePrefix } from '../keys.ts';
 import { limitNumbers } from './limit-numbers.ts';
+import { KIND, OPERATION } from './protocol.ts';
 
-// As lua/decide.lua numbers them.
-const OPERATION = {
-  terms: 1,
-  acquire: 2,
-  force: 3,
-  cancel: 4,
-  peek: 5,
-  atMost: 6,
-  settle: 7,
-  release: 8,
-  renew: 9,
-  leave: 10,
-  pause: 11,
-  resume: 12,
-  report: 13,
-  holder: 14,
-} as const;
-const KINDS = { rate: 1, window: 2, concurrency: 3, share: 4 } as const;
 const NO_LEG = 0;
 
 /** The keys and the arguments of one run of lua/decide.lua, whose header describes the layout. */
@@ -151,7 +134,7 @@ export class DecideCall {
   #setTerms(terms: Terms): void {
     this.#terms = terms;
     this.#operations.push(
-      OPERATION.terms,
+      OPERATION.setTerms,
       finite(terms.maxWaitUs),
       finite(terms.maxTurnUs),
       terms.turns === 'all' ? 1 : 0,
@@ -166,7 +149,7 @@ export class DecideCall {
   #setHolder(demands: readonly Demand[], holder: string): void {
     if (holder === this.#holder || !demands.some(({ kind }) => kind === 'concurrency')) return;
     this.#holder = holder;
-    this.#operations.push(OPERATION.holder, this.#word(holder));
+    this.#operations.push(OPERATION.setHolder, this.#word(holder));
   }
 
   // What looks at the buckets of nobody in particular leaves other terms behind.
@@ -206,7 +189,7 @@ export class DecideCall {
     const attribute = by === null ? 0 : 1 + this.config.limits.findIndex((limit) => attributeIs(limit, by));
     const key = this.keys.length + 1;
     this.keys.push(...bucketKeys(this.governor, demand));
-    this.#buckets.push(KINDS[demand.kind], this.#limit(demand.limit), attribute, key, first, second);
+    this.#buckets.push(KIND[demand.kind], this.#limit(demand.limit), attribute, key, first, second);
     return number;
   }
 

@@ -1,5 +1,5 @@
 --[[
-  claim-retiming: one process of all re-times the deferred jobs of a queue after a change of the limits.
+  deferrals/claim: one process of all re-times the deferred jobs of a queue after a change of the limits.
 
   KEYS[1]  retimed  string: the version of the limits that the queue was, or is being, re-timed for
   ARGV[1]  version

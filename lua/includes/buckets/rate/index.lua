@@ -1,0 +1,262 @@
+--[[
+  The kind "rate": read, brought to now, charged, written; src/core/buckets/rate/index.ts is the model. A missing field has its
+  default, so that a state written by another version of this script, or by hand, is no error.
+
+  Hash: debt (units), at, line, granted, refused, last (latest start promised), closed (end of its pause), rate (units a µs), unit
+  (units a token), burst, version: the terms it was written under; over (has refused since), penalty (until), adaptive (text), promised
+  (units that start later than a second ahead), ramp (the pause whose ramp it is in). Times in µs.
+]]
+local Debt = require 'buckets/rate/debt'
+local Drain = require 'buckets/rate/drain'
+local Line = require 'buckets/line'
+local Pause = require 'buckets/pause'
+local Fields = require 'fields'
+local C = require 'constants'
+local Call = require 'call'
+local Ask = require 'ask'
+local expireAfterMs = require('clock').expireAfterMs
+local put = require('reply').put
+local REASON = require 'reasons'
+local Rate = { reason = REASON.rate, reserves = true }
+local nowUs, coldAtUs, governorPausedUntilUs, version = Call.nowUs, Call.coldAtUs, Call.pausedUntilUs, Call.version
+local debtWaitUs = Debt.waitUs
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+
+function Rate.prepare(limit)
+  limit.kept = limit.ranked and { [0] = 0, limit.keptNormal, limit.keptLow } or nil
+  limit.penalty = limit.penaltyAfterUs > 0 and require('buckets/rate/penalty').rule(limit) or nil
+  limit.adaptive = limit.adaptiveMax > 0 and require('buckets/adaptive').rule(limit) or nil
+end
+
+-- The microsecond from which the state says nothing more than none does, for a bucket that is full at `fullUs`.
+local function expiresAfter(bucket, fullUs)
+  local us = max(fullUs, bucket.penaltyUntilUs)
+  if bucket.adaptive then
+    us = max(us, bucket.atUs + C.ADAPTIVE_KEPT_US)
+  end
+  return us + C.LINE_GRACE_US
+end
+
+function Rate.expiresUs(bucket)
+  return bucket.changed and expiresAfter(bucket, Debt.fullUs(bucket, bucket.pausedUntilUs)) or bucket.storedExpiresUs
+end
+
+function Rate.load(limit, keyNumber)
+  local key = KEYS[keyNumber]
+  local debt, atUs, lineUs, granted, refused, lastUs, pausedUntilUs, rate, periodUs, burst,
+    storedVersion, refusingSinceUs, penaltyUntilUs, adaptive, promised, rampFromUs = unpack(redis.call('HMGET', key,
+    'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'rate', 'unit', 'burst',
+    'version', 'over', 'penalty', 'adaptive', 'promised', 'ramp'))
+  local exists = (debt or atUs or lineUs or granted or refused or lastUs or pausedUntilUs or rate) and true or false
+  local emptyUs = exists and 0 or max(coldAtUs, min(governorPausedUntilUs, nowUs))
+  local aheadUs = max(0, emptyUs - nowUs)
+  local describes = periodUs and burst and storedVersion and rate
+  local bucket = {
+    kind = Rate, limit = limit, key = key, exists = exists, changed = false,
+    debt = tonumber(debt) or (emptyUs > 0 and min(C.MAX_DEBT_UNITS, limit.burst * limit.periodUs + aheadUs * limit.rate) or 0),
+    atUs = tonumber(atUs) or (emptyUs > 0 and emptyUs - aheadUs or nowUs),
+    lineUs = tonumber(lineUs) or 0, granted = tonumber(granted) or 0, refused = tonumber(refused) or 0,
+    lastUs = tonumber(lastUs) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    rate = tonumber(rate) or limit.rate, periodUs = tonumber(periodUs) or limit.periodUs,
+    refusingSinceUs = tonumber(refusingSinceUs) or 0, penaltyUntilUs = tonumber(penaltyUntilUs) or 0,
+    promised = tonumber(promised) or 0, rampFromUs = tonumber(rampFromUs) or 0,
+    capacity = limit.burst * limit.periodUs, pauseEndUs = 0, rampEndUs = 0, openUs = 0,
+    storedRate = nil, storedLineUs = 0, storedRefused = 0, storedRefusingSinceUs = 0, storedPromised = 0, storedRampFromUs = 0,
+    storedExpiresUs = 0, hadAdaptive = adaptive ~= false, adaptive = nil, sameTerms = false, outdated = false, current = false,
+    attribute = 0, seenWaitUs = 0, seenPausedUs = 0, seenLineUs = 0, seenAheadUs = 0, seenEarlyUs = 0,
+  }
+  burst, storedVersion = tonumber(burst) or limit.burst, tonumber(storedVersion) or version
+  if limit.adaptive and not exists then
+    bucket.adaptive = require('buckets/adaptive').begun(limit.adaptive, limit.rate)
+  elseif adaptive then
+    bucket.adaptive = require('buckets/adaptive').fromText(adaptive)
+  end
+  Pause.resolve(bucket)
+  local storedAtUs, storedPauseEndUs = bucket.atUs, bucket.pauseEndUs
+  bucket.storedRate, bucket.storedLineUs, bucket.storedRefused = bucket.rate, bucket.lineUs, bucket.refused
+  bucket.storedRefusingSinceUs, bucket.storedPromised = bucket.refusingSinceUs, bucket.promised
+  bucket.storedRampFromUs = bucket.rampFromUs
+  bucket.sameTerms = bucket.periodUs == limit.periodUs and burst == limit.burst and storedVersion == version
+  local fullSinceUs = Debt.fullUs(bucket, storedPauseEndUs)
+  bucket.storedExpiresUs = expiresAfter(bucket,
+    storedPauseEndUs == bucket.pausedUntilUs and fullSinceUs or Debt.fullUs(bucket, bucket.pausedUntilUs))
+  Drain.toNow(bucket, limit, burst, storedVersion)
+  local isFull = bucket.debt == 0 and bucket.pauseEndUs <= bucket.atUs
+  Line.open(bucket, isFull, fullSinceUs)
+  if isFull and bucket.atUs - fullSinceUs >= min(C.LINE_GRACE_US, ceil(limit.periodUs / (2 * bucket.rate))) then
+    bucket.refusingSinceUs = 0
+  end
+  if bucket.pauseEndUs > bucket.refusingSinceUs then
+    bucket.refusingSinceUs = 0
+  end
+  bucket.outdated = storedAtUs > bucket.atUs or storedVersion ~= version
+  bucket.current = exists and storedAtUs <= bucket.atUs and bucket.sameTerms and storedPauseEndUs <= storedAtUs
+    and (bucket.storedRate == bucket.rate or limit.adaptive ~= nil)
+  bucket.sameTerms = bucket.sameTerms and describes
+  return bucket
+end
+
+function Rate.waitUs(bucket, cost)
+  local waitUs = debtWaitUs(bucket, cost, Ask.priority)
+  return waitUs > 0 and bucket.atUs - nowUs + waitUs or 0
+end
+
+-- A request of high priority passes the line where priorities mean something.
+function Rate.passesLine(bucket)
+  return bucket.limit.ranked and Ask.priority == 0
+end
+
+function Rate.intervalUs(bucket, cost)
+  return ceil((cost * bucket.limit.periodUs) / bucket.rate)
+end
+
+-- Where the line goes on behind a turn.
+function Rate.behindUs(bucket, turnUs, cost)
+  return Pause.rampedDeadlineUs(Rate.intervalUs(bucket, cost), turnUs, bucket.rampEndUs)
+end
+
+-- Whether grants from this bucket are made ahead at all.
+function Rate.canReserve(bucket)
+  local limit = bucket.limit
+  return not limit.adaptive and (not limit.ranked or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
+end
+
+function Rate.isWithinHorizon(bucket, cost, startUs)
+  local units, aheadUs = cost * bucket.limit.periodUs, max(0, startUs - bucket.atUs)
+  return bucket.debt + units <= C.MAX_DEBT_UNITS and aheadUs <= floor((C.MAX_DEBT_UNITS - units) / bucket.rate)
+end
+
+-- Returns the units by which the bucket was moved forward to the start.
+function Rate.charge(bucket, cost, startUs)
+  local atUs, units = bucket.atUs, cost * bucket.limit.periodUs
+  local aheadUs, pushed = startUs > atUs and startUs - atUs or 0, 0
+  if aheadUs > 0 then
+    pushed = max(0, Pause.rampedElapsedUs(atUs, atUs + aheadUs, bucket.rampEndUs) * bucket.rate - bucket.debt)
+    bucket.lastUs = max(bucket.lastUs, atUs + aheadUs)
+    if aheadUs > C.RECALL_US and cost <= bucket.limit.burst then
+      bucket.promised = bucket.promised + pushed + units
+    end
+  end
+  bucket.debt = bucket.debt + pushed + units
+  bucket.granted = bucket.granted + cost
+  if bucket.adaptive then
+    require('buckets/adaptive').use(bucket.adaptive, cost)
+  end
+  bucket.lineUs = bucket.openUs
+  bucket.exists, bucket.changed = true, true
+  return pushed
+end
+
+-- What the caller has to know of a grant that starts later, to give it back.
+function Rate.tell(bucket, pushed, waitUs)
+  if waitUs > 0 then
+    put(bucket.granted)
+    put(pushed)
+  end
+end
+
+-- All of it if nothing was granted here since, else nothing: any other refund lets later grants break the bound.
+function Rate.giveBack(bucket, _, cost, grantedAfter, pushed)
+  if bucket.granted ~= grantedAfter then
+    return false
+  end
+  local units = cost * bucket.limit.periodUs + pushed
+  bucket.debt = min(bucket.debt, max(Debt.owedByPause(bucket), bucket.debt - units))
+  bucket.promised = max(0, bucket.promised - units)
+  bucket.granted = bucket.granted - cost
+  bucket.changed = true
+  return true
+end
+
+-- An overrun becomes debt. Of what was not used, only what has not drained since the start is given back, and only if nothing
+-- is promised ahead.
+function Rate.settle(bucket, startUs, cost, actual)
+  local periodUs, fastest = bucket.limit.periodUs, bucket.limit.fastest
+  if actual >= cost then
+    bucket.debt = min(C.MAX_DEBT_UNITS, bucket.debt + (actual - cost) * periodUs)
+    bucket.granted = bucket.granted + actual - cost
+  elseif bucket.lastUs <= bucket.atUs then
+    local elapsedUs, paid = max(0, bucket.atUs - startUs), cost * periodUs
+    local undrained = elapsedUs >= ceil(paid / fastest) and 0 or paid - elapsedUs * fastest
+    local left = bucket.debt - min((cost - actual) * periodUs, undrained)
+    bucket.debt = min(bucket.debt, max(Debt.owedByPause(bucket), left))
+  end
+  bucket.changed = true
+end
+
+function Rate.report(bucket, ...)
+  require('buckets/adaptive').observe(bucket.adaptive, bucket.limit.adaptive, ...)
+  Debt.changeRate(bucket, min(bucket.rate, Drain.rateAt(bucket, nowUs)))
+end
+
+-- Returns whether a penalty begins with this refusal.
+function Rate.refused(bucket, hasTurn)
+  local counts = hasTurn or bucket.pauseEndUs <= nowUs
+  if counts and bucket.limit.penalty and require('buckets/rate/penalty').refused(bucket) then
+    return true
+  end
+  if not bucket.exists then
+    bucket.refusingSinceUs = 0 -- without state nothing is remembered
+  end
+  return false
+end
+
+function Rate.paused(bucket)
+  bucket.refusingSinceUs = 0
+end
+
+-- A pause that is ended leaves the bucket empty.
+function Rate.resumed(bucket)
+  bucket.debt = max(bucket.debt, bucket.capacity)
+end
+
+function Rate.remaining(bucket)
+  return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.periodUs))
+end
+
+function Rate.available(bucket)
+  local limit = bucket.limit
+  return max(0, Rate.remaining(bucket) - (limit.ranked and limit.kept[Ask.priority] or 0))
+end
+
+function Rate.effective(bucket)
+  return bucket.rate
+end
+
+function Rate.save(bucket)
+  local storedSinceUs = bucket.storedRefusingSinceUs
+  if not bucket.changed then
+    -- Debt and time stay: a bucket is full since it was, not since its last refusal, or its line is never forgotten.
+    if bucket.refused ~= bucket.storedRefused and bucket.refusingSinceUs ~= storedSinceUs then
+      Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
+    end
+    return Line.save(bucket)
+  end
+  Fields.set('debt', bucket.debt)
+  Fields.set('at', bucket.atUs)
+  Fields.set('granted', bucket.granted)
+  if not (bucket.sameTerms and bucket.storedRate == bucket.rate) then
+    Fields.set('rate', bucket.rate)
+    Fields.set('unit', bucket.limit.periodUs)
+    Fields.set('burst', bucket.limit.burst)
+    Fields.set('version', version)
+  end
+  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
+  Fields.setOrDelete('refused', bucket.refused, 0)
+  Fields.setOrDelete('last', bucket.lastUs, 0)
+  Fields.setOrDelete('promised', bucket.promised, bucket.storedPromised)
+  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
+  Fields.setOrDelete('ramp', bucket.rampFromUs, bucket.storedRampFromUs)
+  Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
+  Fields.setOrDelete('penalty', bucket.penaltyUntilUs, 0)
+  if bucket.adaptive then
+    Fields.setText('adaptive', require('buckets/adaptive').asText(bucket.adaptive))
+  elseif bucket.hadAdaptive then
+    Fields.delete 'adaptive'
+  end
+  Fields.write(bucket.key)
+  -- A full bucket is the same as none once its line is forgotten; the state carries its own times, this is clean-up.
+  expireAfterMs(bucket.key, ceil((Rate.expiresUs(bucket) - nowUs) / 1000))
+end
+
+return Rate

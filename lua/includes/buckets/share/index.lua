@@ -1,0 +1,198 @@
+--[[
+  The kind "share": what one value has of a fair limit, beside the limit's own bucket, its `parent`; src/core/buckets/share/index.ts is
+  the model and says why.
+
+  Hash: debt, at, line, granted, refused, closed (end of its pause), share (what it drained at when written). The values that
+  share: group.lua.
+]]
+local Group = require 'buckets/share/group'
+local Line = require 'buckets/line'
+local Pause = require 'buckets/pause'
+local Fields = require 'fields'
+local C = require 'constants'
+local Call = require 'call'
+local movedBy = require('numbers').movedBy
+local expireAfterMs = require('clock').expireAfterMs
+local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
+local nowUs = Call.nowUs
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+local REASON = require 'reasons'
+local Share = { reason = REASON.share }
+
+function Share.load(limit, keyNumber, parent, weight)
+  local key = KEYS[keyNumber]
+  local debt, atUs, lineUs, granted, refused, pausedUntilUs, share = unpack(redis.call('HMGET', key,
+    'debt', 'at', 'line', 'granted', 'refused', 'closed', 'share'))
+  local exists = (debt or atUs or lineUs) and true or false
+  local bucket = {
+    kind = Share, limit = limit, key = key, parent = parent, weight = weight, group = Group.load(KEYS[keyNumber + 1]),
+    exists = exists, changed = false, debt = tonumber(debt) or 0, atUs = tonumber(atUs) or nowUs, lineUs = tonumber(lineUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    share = tonumber(share) or C.SCALE,
+  }
+  bucket.storedLineUs, bucket.storedRefused = bucket.lineUs, bucket.refused
+  local paidUs, storedAtUs = bucket.atUs + ceil(bucket.debt / bucket.share), bucket.atUs
+  local stepUs = bucket.atUs - nowUs
+  if stepUs > C.MAX_CLOCK_STEP_US then
+    bucket.lineUs, bucket.pausedUntilUs = movedBy(bucket.lineUs, stepUs), movedBy(bucket.pausedUntilUs, stepUs)
+    bucket.atUs = nowUs
+  elseif nowUs > bucket.atUs then
+    local elapsedUs = rampedElapsedUs(bucket.atUs, nowUs, bucket.pausedUntilUs)
+    bucket.debt = elapsedUs >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsedUs * bucket.share
+    bucket.atUs = nowUs
+  end
+  Pause.resolve(bucket)
+  Line.open(bucket, bucket.debt == 0, paidUs)
+  bucket.idleUs = max(0, nowUs - paidUs)
+  bucket.outdated = storedAtUs > bucket.atUs
+  bucket.statedUs = exists and storedAtUs or nil
+  return bucket
+end
+
+local function unitsOf(bucket, cost)
+  return min(C.MAX_DEBT_UNITS, ceil((cost * bucket.limit.periodUs * C.SCALE) / bucket.parent.rate))
+end
+
+local function capacityFor(bucket, cost)
+  return unitsOf(bucket, max(cost, floor((bucket.limit.burst * bucket.view) / C.SCALE)))
+end
+
+-- Whether the limit has so much to spare that nobody's share matters.
+local function hasSpare(bucket, cost)
+  local limit = bucket.limit
+  return bucket.parent.debt + (ceil(limit.burst / 2) + cost) * limit.periodUs <= limit.burst * limit.periodUs
+end
+
+-- Sets `view`, the share as a request sees it: while the limit is not used up, up to a quarter more for all; and `owed`, what it owes
+-- at that. Returns how long until its share allows the cost, from the bucket's own time, and whether there is to spare.
+local function see(bucket, cost)
+  local limit, ownPauseUs = bucket.limit, bucket.pausedUntilUs
+  local burstUnits = limit.burst * limit.periodUs
+  local left = max(0, burstUnits - bucket.parent.debt)
+  bucket.view = floor(Group.shareOf(bucket.group, bucket.key, bucket.weight) * (1 + left / burstUnits / 4))
+  -- What was to spare is owed for a second of its share at most.
+  local units, capacity = unitsOf(bucket, cost), capacityFor(bucket, cost)
+  local room = max(capacity, 2 * units)
+  bucket.owed = min(bucket.debt, capacity + bucket.view * C.OWED_US)
+  -- A pause of its own that is over has left it empty, and in a ramp.
+  local owedByPause = 0
+  if ownPauseUs > 0 and ownPauseUs <= bucket.atUs then
+    owedByPause = max(0, room - rampedElapsedUs(ownPauseUs, bucket.atUs, ownPauseUs) * bucket.view)
+    bucket.owed = max(bucket.owed, owedByPause)
+  end
+  if bucket.pauseEndUs <= nowUs and owedByPause == 0 and hasSpare(bucket, cost) then
+    return 0, true
+  end
+  local excess = bucket.owed + units - room
+  return excess <= 0 and 0 or rampedDeadlineUs(ceil(excess / bucket.view), bucket.atUs, ownPauseUs) - bucket.atUs, false
+end
+
+function Share.waitUs(bucket, cost, pausedUs)
+  local waitUs, spare = see(bucket, cost)
+  if spare then
+    bucket.seenLineUs = 0
+  end
+  return max(pausedUs, waitUs > 0 and bucket.atUs - nowUs + waitUs or 0)
+end
+
+-- Nobody has come for what the share has: those of the line stand behind this one in their queue.
+function Share.passesLine(bucket)
+  return bucket.owed == 0
+end
+
+function Share.intervalUs(bucket, cost)
+  return ceil(unitsOf(bucket, cost) / bucket.view)
+end
+
+-- Turns were given at the pace that the share had then. When others have come since, more return than it admits: all but the next
+-- get a new turn.
+function Share.patienceUs(bucket, cost)
+  return floor(Share.intervalUs(bucket, cost) / 2)
+end
+
+function Share.canReserve()
+  return true
+end
+
+-- `openUs` is the line as the request saw it: none if there was to spare.
+function Share.charge(bucket, cost)
+  local group, units, capacity = bucket.group, unitsOf(bucket, cost), capacityFor(bucket, cost)
+  local isBusy = bucket.granted > 0 and bucket.idleUs * 2 < ceil(units / bucket.view)
+  if bucket.owed * 2 > capacity or isBusy then
+    Group.activate(group, bucket.key, bucket.weight, bucket.atUs)
+  elseif not group.active[bucket.key] then
+    group.light = group.light + units
+  end
+  group.changed = true
+  bucket.debt = min(bucket.owed + units, capacity + bucket.view * C.OWED_US)
+  bucket.granted = bucket.granted + cost
+  bucket.lineUs = bucket.openUs
+  bucket.share = bucket.view
+  bucket.idleUs, bucket.statedUs = 0, bucket.atUs
+  bucket.exists, bucket.changed, bucket.outdated = true, true, false
+end
+
+-- A refusal is about to be written here; a value that its own share refuses counts as active.
+function Share.contends(bucket, isOwnReason)
+  bucket.group.changed = true
+  if isOwnReason then
+    Group.activate(bucket.group, bucket.key, bucket.weight, bucket.atUs)
+  end
+end
+
+-- Takes the share as it is seen now, unless what was stated last is still true.
+function Share.restate(bucket, anyway)
+  local us = bucket.statedUs
+  if anyway or not (us and us <= bucket.atUs and bucket.pauseEndUs <= us) then
+    bucket.share, bucket.debt, bucket.statedUs, bucket.changed = bucket.view, bucket.owed, bucket.atUs, true
+    bucket.idleUs, bucket.outdated = 0, false
+  end
+end
+
+-- Stated as it was seen before the pause, and as empty if it is open now.
+function Share.pauseUntil(bucket, us)
+  see(bucket, 1)
+  bucket.debt, bucket.pausedUntilUs = bucket.owed, us
+  Pause.resolve(bucket)
+  if us <= nowUs then
+    see(bucket, 1)
+  end
+  bucket.owed = max(bucket.owed, bucket.debt)
+  Share.restate(bucket, true)
+  bucket.group.changed = true
+end
+
+function Share.remaining(bucket)
+  local parent = bucket.parent
+  return parent.pauseEndUs > nowUs and 0 or parent.kind.remaining(parent)
+end
+
+-- As much as the limit has, if its share allows any.
+function Share.available(_, waitUs)
+  return waitUs > 0 and 0 or C.MAX_DEBT_UNITS
+end
+
+function Share.effective(bucket)
+  return bucket.view
+end
+
+Share.saveTogether = Group.saveAll
+
+function Share.save(bucket)
+  if not bucket.changed then
+    return Line.save(bucket)
+  end
+  Fields.set('debt', bucket.debt)
+  Fields.set('at', bucket.atUs)
+  Fields.set('granted', bucket.granted)
+  Fields.set('share', bucket.share)
+  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
+  Fields.setOrDelete('refused', bucket.refused, 0)
+  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
+  Fields.write(bucket.key)
+  local keptUs = bucket.pausedUntilUs == 0 and 0 or bucket.pausedUntilUs + C.PAUSE_KEPT_US
+  local expiresUs = max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + C.LINE_GRACE_US
+  expireAfterMs(bucket.key, ceil((expiresUs - nowUs) / 1000))
+end
+
+return Share
