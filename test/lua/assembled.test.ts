@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { assemble } from '../../scripts/assemble-script.mjs';
 import { parseLimits } from '../../src/core/limits/limit.ts';
-import { DecideCall } from '../../src/store/redis/call/decide-call.ts';
 import { acquire } from '../../src/store/redis/call/operations.ts';
 import { parseReply } from '../../src/store/redis/call/reply.ts';
+import { DecideCall } from '../../src/store/redis/call/write.ts';
 import { configKey } from '../../src/store/redis/keys.ts';
 import { connect, uniqueName } from '../support/redis.ts';
 

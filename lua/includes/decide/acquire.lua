@@ -8,7 +8,7 @@ local Ask = require 'ask'
 local REASON = require 'reasons'
 local put = require('reply').put
 local input, nowUs, met, costs = Call.input, Call.nowUs, View.buckets, View.costs
-local look, lineAheadUs, charge, isWithinHorizons = View.look, View.lineAheadUs, View.charge, View.isWithinHorizons
+local look, lineAheadUs, charge, stayExact = View.look, View.lineAheadUs, View.charge, View.stayExact
 
 -- The number of the demand for which the field is longest; of equals one whose limit all requests meet, since it may reserve.
 local function longest(count, field)
@@ -40,7 +40,7 @@ local function mayReserve(count, binding, startUs)
       return false
     elseif bucket ~= binding and not kind.reserves and bucket.seenWaitUs > 0 then
       return false
-    elseif not kind.canReserve(bucket) or (kind.mayStartAt and not kind.mayStartAt(bucket, startUs)) then
+    elseif not kind.canReserve(bucket) or (kind.countsAhead and not kind.countsAhead(bucket, startUs)) then
       return false
     end
   end
@@ -91,7 +91,7 @@ local function judge(count)
   elseif hasLine then
     return longest(count, 'seenAheadUs'), REASON.line
   elseif longestWaitUs == 0 then
-    if isWithinHorizons(count, nowUs) then
+    if stayExact(count, nowUs) then
       return nil, 0
     end
     return bindingOf(count), REASON.horizon
@@ -101,7 +101,7 @@ local function judge(count)
   if waitUs > Ask.maxWaitUs or not mayReserve(count, met[binding], nowUs + waitUs) then
     local refusing = ownLineOf(count, binding)
     return refusing, met[refusing].kind.reason
-  elseif not isWithinHorizons(count, nowUs + waitUs) then
+  elseif not stayExact(count, nowUs + waitUs) then
     return binding, REASON.horizon
   end
   return nil, waitUs

@@ -12,7 +12,7 @@ local function force(position)
   for index = 1, count do
     View.look(met[index], costs[index])
   end
-  if not View.isWithinHorizons(count, 0) then
+  if not View.stayExact(count, 0) then
     put(0)
     return after
   end

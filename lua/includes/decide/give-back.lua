@@ -80,7 +80,7 @@ local function report(position)
   local startedUs, calls, throttled, failed, latencySumUs, count = unpack(input, position, position + 5)
   for at = position + 6, position + 5 + count do
     local bucket = View.bucketFor(View.bucket(input[at]))
-    bucket.kind.report(bucket, startedUs, calls, throttled, failed, latencySumUs)
+    bucket.kind.observe(bucket, startedUs, calls, throttled, failed, latencySumUs)
     bucket.exists, bucket.changed = true, true
     written(bucket)
     if bucket.kind.wake then

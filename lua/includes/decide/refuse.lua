@@ -28,7 +28,7 @@ end
 -- The line moves on by its own need: another limit of this request must not close it for everybody else.
 local function join(bucket, cost)
   local kind, turnUs = bucket.kind, max(nowUs + bucket.seenWaitUs, bucket.seenLineUs)
-  Line.join(bucket, kind.behindUs and kind.behindUs(bucket, turnUs, cost) or turnUs + kind.intervalUs(bucket, cost))
+  Line.join(bucket, kind.lineAfterUs(bucket, cost, turnUs))
   if kind.restate then
     kind.restate(bucket)
   elseif not bucket.current then

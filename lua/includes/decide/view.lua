@@ -13,9 +13,9 @@
 
   A kind is a table with these functions; those in brackets are not in all kinds.
     (prepare), load, save, (saveTogether), expiresUs            a limit and its buckets as they are kept
-    waitUs, canReserve, (mayStartAt), (isWithinHorizon)         may a request have it, now or later
-    charge, (tell), (giveBack), (settle), (report)              a grant and what comes after it
-    intervalUs, (behindUs), (passesLine), (patienceUs)          the line
+    waitUs, canReserve, (countsAhead), (staysExact)             may a request have it, now or later
+    charge, (tell), (giveBack), (settle), (observe)              a grant and what comes after it
+    (lineAfterUs), (passesLine), (patienceUs)                   the line
     (refused), (contends), (restate), (keepPlace), (wake)       what a refusal leaves
     (paused), (resumed), (pauseUntil)                           pauses
     remaining, available, effective                             what it looks like
@@ -122,11 +122,11 @@ function View.lineAheadUs(bucket)
   return bucket.seenLineUs - nowUs
 end
 
-function View.isWithinHorizons(count, startUs)
+function View.stayExact(count, startUs)
   for index = 1, count do
     local bucket = met[index]
-    local isWithinHorizon = bucket.kind.isWithinHorizon
-    if isWithinHorizon and not isWithinHorizon(bucket, costs[index], startUs) then
+    local staysExact = bucket.kind.staysExact
+    if staysExact and not staysExact(bucket, costs[index], startUs) then
       return false
     end
   end

@@ -9,19 +9,22 @@ const prefix = (governor: string): string => `flyball:{${governor}}`;
 
 export const configKey = (governor: string): string => `${prefix(governor)}:config`;
 
-const PLACES = { rate: 'limit', window: 'window', concurrency: 'slots', share: 'share' } as const;
+// What a bucket's keys are called; its own is the first.
+const PLACES = {
+  rate: ['limit'],
+  window: ['window', 'log'],
+  concurrency: ['slots', 'leases', 'queue', 'waiting'],
+  share: ['share'],
+} as const;
 
 /** A bucket's own key. @param bucket - As in a demand: the limit's name, with `:` and the key's value if it has one. */
 export const bucketKey = (governor: string, bucket: string, kind: Demand['kind'] = 'rate'): string =>
-  `${prefix(governor)}:${PLACES[kind]}:${bucket}`;
+  `${prefix(governor)}:${PLACES[kind][0]}:${bucket}`;
 
-/** All keys of a bucket, as lua/includes takes them; its own is the first. */
+/** All keys of a bucket, as lua/includes/buckets takes them. A share has one more, for all values of its limit. */
 export function bucketKeys(governor: string, { kind, limit, bucket }: Demand): string[] {
-  const own = bucketKey(governor, bucket, kind);
-  const other = (what: string) => `${prefix(governor)}:${what}:${bucket}`;
-  if (kind === 'window') return [own, other('log')];
-  if (kind === 'concurrency') return [own, other('leases'), other('queue'), other('waiting')];
-  return kind === 'share' ? [own, `${prefix(governor)}:sharing:${limit.name}`] : [own];
+  const keys = PLACES[kind].map((place) => `${prefix(governor)}:${place}:${bucket}`);
+  return kind === 'share' ? [...keys, `${prefix(governor)}:sharing:${limit.name}`] : keys;
 }
 
 /** The values of a limit's attribute that have a bucket of their own. */

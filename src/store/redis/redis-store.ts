@@ -8,7 +8,6 @@ import type { Configuration } from '../../core/limits/configuration.ts';
 import type { Limits } from '../../core/limits/limit.ts';
 import type { StoreMessage } from '../../core/ports/messages.ts';
 import type { Request, Store, StoreConfig } from '../../core/ports/store.ts';
-import { DecideCall } from './call/decide-call.ts';
 import { GroupCommit, type Outcome } from './call/group-commit.ts';
 import {
   acquire,
@@ -27,13 +26,14 @@ import {
   settle,
 } from './call/operations.ts';
 import { type Numbers, parseReply } from './call/reply.ts';
+import { DecideCall } from './call/write.ts';
 import type { RedisClient } from './client/redis-client.ts';
 import { runScript } from './client/run-script.ts';
 import { type InForce, SharedConfig } from './config/shared-config.ts';
 import { RedisDeferrals } from './deferrals.ts';
 import { configKey, eventsChannel, wakePrefix } from './keys.ts';
-import { messageIn, pausedText, resumedText, versionIn } from './messages/event-text.ts';
 import { StoreMessages } from './messages/store-messages.ts';
+import { messageIn, pausedText, resumedText, versionIn } from './messages/texts.ts';
 import { decideScript, pauseGovernorScript } from './scripts.generated.ts';
 
 // A change of the limits is met once or twice by a call; more often, something is changing them all the time.

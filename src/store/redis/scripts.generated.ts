@@ -107,7 +107,7 @@ return Config.replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '037d58bbd3dd2aa47d242507bfaed6ca28b429a2',
+  sha1: 'ee7998264b902ab3f2ee424b1dbf1402155d6a33',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -260,11 +260,11 @@ function View.lineAheadUs(bucket)
   end
   return bucket.seenLineUs - nowUs
 end
-function View.isWithinHorizons(count, startUs)
+function View.stayExact(count, startUs)
   for index = 1, count do
     local bucket = met[index]
-    local isWithinHorizon = bucket.kind.isWithinHorizon
-    if isWithinHorizon and not isWithinHorizon(bucket, costs[index], startUs) then
+    local staysExact = bucket.kind.staysExact
+    if staysExact and not staysExact(bucket, costs[index], startUs) then
       return false
     end
   end
@@ -364,7 +364,7 @@ local Call = require 'call'
 local Ask = require 'ask'
 local put = require('reply').put
 local input, nowUs, met, costs = Call.input, Call.nowUs, View.buckets, View.costs
-local look, lineAheadUs, charge, isWithinHorizons = View.look, View.lineAheadUs, View.charge, View.isWithinHorizons
+local look, lineAheadUs, charge, stayExact = View.look, View.lineAheadUs, View.charge, View.stayExact
 local function longest(count, field)
   local found = 1
   for index = 2, count do
@@ -390,7 +390,7 @@ local function mayReserve(count, binding, startUs)
       return false
     elseif bucket ~= binding and not kind.reserves and bucket.seenWaitUs > 0 then
       return false
-    elseif not kind.canReserve(bucket) or (kind.mayStartAt and not kind.mayStartAt(bucket, startUs)) then
+    elseif not kind.canReserve(bucket) or (kind.countsAhead and not kind.countsAhead(bucket, startUs)) then
       return false
     end
   end
@@ -436,7 +436,7 @@ local function judge(count)
   elseif hasLine then
     return longest(count, 'seenAheadUs'), 1
   elseif longestWaitUs == 0 then
-    if isWithinHorizons(count, nowUs) then
+    if stayExact(count, nowUs) then
       return nil, 0
     end
     return bindingOf(count), 2
@@ -446,7 +446,7 @@ local function judge(count)
   if waitUs > Ask.maxWaitUs or not mayReserve(count, met[binding], nowUs + waitUs) then
     local refusing = ownLineOf(count, binding)
     return refusing, met[refusing].kind.reason
-  elseif not isWithinHorizons(count, nowUs + waitUs) then
+  elseif not stayExact(count, nowUs + waitUs) then
     return binding, 2
   end
   return nil, waitUs
@@ -507,7 +507,7 @@ local function turnBoundUs(count, bucket, reason)
 end
 local function join(bucket, cost)
   local kind, turnUs = bucket.kind, max(nowUs + bucket.seenWaitUs, bucket.seenLineUs)
-  Line.join(bucket, kind.behindUs and kind.behindUs(bucket, turnUs, cost) or turnUs + kind.intervalUs(bucket, cost))
+  Line.join(bucket, kind.lineAfterUs(bucket, cost, turnUs))
   if kind.restate then
     kind.restate(bucket)
   elseif not bucket.current then
@@ -649,7 +649,7 @@ local function force(position)
   for index = 1, count do
     View.look(met[index], costs[index])
   end
-  if not View.isWithinHorizons(count, 0) then
+  if not View.stayExact(count, 0) then
     put(0)
     return after
   end
@@ -735,7 +735,7 @@ local function report(position)
   local startedUs, calls, throttled, failed, latencySumUs, count = unpack(input, position, position + 5)
   for at = position + 6, position + 5 + count do
     local bucket = View.bucketFor(View.bucket(input[at]))
-    bucket.kind.report(bucket, startedUs, calls, throttled, failed, latencySumUs)
+    bucket.kind.observe(bucket, startedUs, calls, throttled, failed, latencySumUs)
     bucket.exists, bucket.changed = true, true
     written(bucket)
     if bucket.kind.wake then
@@ -1002,17 +1002,14 @@ end
 function Rate.passesLine(bucket)
   return bucket.limit.ranked and Ask.priority == 0
 end
-function Rate.intervalUs(bucket, cost)
-  return ceil((cost * bucket.limit.periodUs) / bucket.rate)
-end
-function Rate.behindUs(bucket, turnUs, cost)
-  return Pause.rampedDeadlineUs(Rate.intervalUs(bucket, cost), turnUs, bucket.rampEndUs)
+function Rate.lineAfterUs(bucket, cost, fromUs)
+  return Pause.rampedDeadlineUs(ceil((cost * bucket.limit.periodUs) / bucket.rate), fromUs, bucket.rampEndUs)
 end
 function Rate.canReserve(bucket)
   local limit = bucket.limit
   return not limit.adaptive and (not limit.ranked or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
 end
-function Rate.isWithinHorizon(bucket, cost, startUs)
+function Rate.staysExact(bucket, cost, startUs)
   local units, aheadUs = cost * bucket.limit.periodUs, max(0, startUs - bucket.atUs)
   return bucket.debt + units <= 4503599627370496 and aheadUs <= floor((4503599627370496 - units) / bucket.rate)
 end
@@ -1065,7 +1062,7 @@ function Rate.settle(bucket, startUs, cost, actual)
   end
   bucket.changed = true
 end
-function Rate.report(bucket, ...)
+function Rate.observe(bucket, ...)
   require('buckets/adaptive').observe(bucket.adaptive, bucket.limit.adaptive, ...)
   Debt.changeRate(bucket, min(bucket.rate, Drain.rateAt(bucket, nowUs)))
 end
@@ -1558,13 +1555,13 @@ function Window.waitUs(bucket, cost, pausedUs)
   local waitUs = fitsAfterUs(bucket, cost)
   return max(pausedUs, waitUs > 0 and bucket.atUs - nowUs + waitUs or 0)
 end
-function Window.intervalUs(bucket, cost)
-  return ceil((cost * bucket.limit.windowUs) / bucket.limit.max)
+function Window.lineAfterUs(bucket, cost, fromUs)
+  return fromUs + ceil((cost * bucket.limit.windowUs) / bucket.limit.max)
 end
 function Window.canReserve()
   return true
 end
-function Window.mayStartAt(bucket, startUs)
+function Window.countsAhead(bucket, startUs)
   local limit = bucket.limit
   if startUs <= bucket.atUs or limit.mode == 3 then
     return true
@@ -1975,7 +1972,7 @@ function Concurrency.leave(bucket, holder)
   bucket.changed = bucket.changed or bucket.exists
   Queue.wake(bucket)
 end
-function Concurrency.report(bucket, ...)
+function Concurrency.observe(bucket, ...)
   require('buckets/adaptive').observe(bucket.adaptive, bucket.limit.adaptive, ...)
   Leases.followAdaptive(bucket)
 end
@@ -2320,18 +2317,21 @@ end
 function Share.passesLine(bucket)
   return bucket.owed == 0
 end
-function Share.intervalUs(bucket, cost)
+local function intervalUs(bucket, cost)
   return ceil(unitsOf(bucket, cost) / bucket.view)
 end
+function Share.lineAfterUs(bucket, cost, fromUs)
+  return fromUs + intervalUs(bucket, cost)
+end
 function Share.patienceUs(bucket, cost)
-  return floor(Share.intervalUs(bucket, cost) / 2)
+  return floor(intervalUs(bucket, cost) / 2)
 end
 function Share.canReserve()
   return true
 end
 function Share.charge(bucket, cost)
   local group, units, capacity = bucket.group, unitsOf(bucket, cost), capacityFor(bucket, cost)
-  local isBusy = bucket.granted > 0 and bucket.idleUs * 2 < ceil(units / bucket.view)
+  local isBusy = bucket.granted > 0 and bucket.idleUs * 2 < intervalUs(bucket, cost)
   if bucket.owed * 2 > capacity or isBusy then
     Group.activate(group, bucket.key, bucket.weight, bucket.atUs)
   elseif not group.active[bucket.key] then

@@ -4,7 +4,7 @@ import { InvalidOptionError } from '../../../src/core/errors.ts';
 import { perHour } from '../../../src/core/limits/rate.ts';
 import { createGovernor } from '../../../src/create-governor.ts';
 import type { RedisConnection } from '../../../src/store/redis/client/connection.ts';
-import { IoredisClient } from '../../../src/store/redis/client/ioredis-client.ts';
+import { IoredisClient } from '../../../src/store/redis/client/ioredis.ts';
 import type { RedisClient } from '../../../src/store/redis/client/redis-client.ts';
 import { connect, keysOf, redisUrl, uniqueName } from '../../support/redis.ts';
 import { eventually, governorOf, ownServer } from '../support/stores.ts';

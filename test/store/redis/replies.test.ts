@@ -3,7 +3,7 @@ import { StoreUnavailableError } from '../../../src/core/errors.ts';
 import { parseGovernorOptions } from '../../../src/core/limits/governor-options.ts';
 import { perHour } from '../../../src/core/limits/rate.ts';
 import type { RedisClient } from '../../../src/store/redis/client/redis-client.ts';
-import { limitsToJson } from '../../../src/store/redis/config/limits-json.ts';
+import { limitsToJson } from '../../../src/store/redis/config/json.ts';
 import { RedisStore } from '../../../src/store/redis/redis-store.ts';
 import { decideScript, registerScript } from '../../../src/store/redis/scripts.generated.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from '../support/terms.ts';

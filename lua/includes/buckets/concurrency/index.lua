@@ -156,7 +156,7 @@ function Concurrency.leave(bucket, holder)
   Queue.wake(bucket)
 end
 
-function Concurrency.report(bucket, ...)
+function Concurrency.observe(bucket, ...)
   require('buckets/adaptive').observe(bucket.adaptive, bucket.limit.adaptive, ...)
   Leases.followAdaptive(bucket)
 end

@@ -106,13 +106,9 @@ function Rate.passesLine(bucket)
   return bucket.limit.ranked and Ask.priority == 0
 end
 
-function Rate.intervalUs(bucket, cost)
-  return ceil((cost * bucket.limit.periodUs) / bucket.rate)
-end
-
--- Where the line goes on behind a turn.
-function Rate.behindUs(bucket, turnUs, cost)
-  return Pause.rampedDeadlineUs(Rate.intervalUs(bucket, cost), turnUs, bucket.rampEndUs)
+-- Where the line ends once this cost has joined it.
+function Rate.lineAfterUs(bucket, cost, fromUs)
+  return Pause.rampedDeadlineUs(ceil((cost * bucket.limit.periodUs) / bucket.rate), fromUs, bucket.rampEndUs)
 end
 
 -- Whether grants from this bucket are made ahead at all.
@@ -121,7 +117,7 @@ function Rate.canReserve(bucket)
   return not limit.adaptive and (not limit.ranked or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
 end
 
-function Rate.isWithinHorizon(bucket, cost, startUs)
+function Rate.staysExact(bucket, cost, startUs)
   local units, aheadUs = cost * bucket.limit.periodUs, max(0, startUs - bucket.atUs)
   return bucket.debt + units <= C.MAX_DEBT_UNITS and aheadUs <= floor((C.MAX_DEBT_UNITS - units) / bucket.rate)
 end
@@ -184,7 +180,7 @@ function Rate.settle(bucket, startUs, cost, actual)
   bucket.changed = true
 end
 
-function Rate.report(bucket, ...)
+function Rate.observe(bucket, ...)
   require('buckets/adaptive').observe(bucket.adaptive, bucket.limit.adaptive, ...)
   Debt.changeRate(bucket, min(bucket.rate, Drain.rateAt(bucket, nowUs)))
 end

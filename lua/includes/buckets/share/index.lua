@@ -100,14 +100,18 @@ function Share.passesLine(bucket)
   return bucket.owed == 0
 end
 
-function Share.intervalUs(bucket, cost)
+local function intervalUs(bucket, cost)
   return ceil(unitsOf(bucket, cost) / bucket.view)
+end
+
+function Share.lineAfterUs(bucket, cost, fromUs)
+  return fromUs + intervalUs(bucket, cost)
 end
 
 -- Turns were given at the pace that the share had then. When others have come since, more return than it admits: all but the next
 -- get a new turn.
 function Share.patienceUs(bucket, cost)
-  return floor(Share.intervalUs(bucket, cost) / 2)
+  return floor(intervalUs(bucket, cost) / 2)
 end
 
 function Share.canReserve()
@@ -117,7 +121,7 @@ end
 -- `openUs` is the line as the request saw it: none if there was to spare.
 function Share.charge(bucket, cost)
   local group, units, capacity = bucket.group, unitsOf(bucket, cost), capacityFor(bucket, cost)
-  local isBusy = bucket.granted > 0 and bucket.idleUs * 2 < ceil(units / bucket.view)
+  local isBusy = bucket.granted > 0 and bucket.idleUs * 2 < intervalUs(bucket, cost)
   if bucket.owed * 2 > capacity or isBusy then
     Group.activate(group, bucket.key, bucket.weight, bucket.atUs)
   elseif not group.active[bucket.key] then

@@ -104,15 +104,15 @@ function Window.waitUs(bucket, cost, pausedUs)
   return max(pausedUs, waitUs > 0 and bucket.atUs - nowUs + waitUs or 0)
 end
 
-function Window.intervalUs(bucket, cost)
-  return ceil((cost * bucket.limit.windowUs) / bucket.limit.max)
+function Window.lineAfterUs(bucket, cost, fromUs)
+  return fromUs + ceil((cost * bucket.limit.windowUs) / bucket.limit.max)
 end
 
 function Window.canReserve()
   return true
 end
 
-function Window.mayStartAt(bucket, startUs)
+function Window.countsAhead(bucket, startUs)
   local limit = bucket.limit
   if startUs <= bucket.atUs or limit.mode == MODE.log then
     return true

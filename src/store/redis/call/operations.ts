@@ -9,11 +9,13 @@ import {
 } from '../../../core/decide/demands.ts';
 import { type HeldSlot, isAdaptive, settledUnder, slotUnder } from '../../../core/decide/give-back.ts';
 import type { BucketReport } from '../../../core/decide/peek.ts';
-import type { Receipt, RefusalReason, Verdict } from '../../../core/decide/verdict.ts';
+import type { Receipt, Verdict } from '../../../core/decide/verdict.ts';
 import type { Request } from '../../../core/ports/store.ts';
-import { pausedText, resumedText } from '../messages/event-text.ts';
-import type { DecideCall } from './decide-call.ts';
+import { pausedText, resumedText } from '../messages/texts.ts';
+import { readCharge } from './kinds.ts';
+import { REASONS, REPORT_FIELDS } from './protocol.ts';
 import type { Numbers } from './reply.ts';
+import type { DecideCall } from './write.ts';
 
 /** Reads an operation's own part of the reply. */
 export type Read<T> = (reply: Numbers, nowUs: number) => T;
@@ -28,17 +30,6 @@ export type Operation<T> = (call: DecideCall) => Read<T>;
 interface RedisReceipt extends Receipt {
   readonly created: number;
 }
-
-// As lua/decide.lua numbers them.
-const REASONS: readonly RefusalReason[] = [
-  'rate',
-  'line',
-  'horizon',
-  'window',
-  'concurrency',
-  'share',
-  'paused',
-];
 
 const yes: Read<boolean> = (reply) => reply.oneOf(2) === 1;
 const no: Read<boolean> = () => false;
@@ -70,26 +61,22 @@ function readReceipt(
 ): RedisReceipt {
   const { version, created } = call.config;
   const ahead = waitUs > 0;
-  const charged = demands.map((demand) => {
-    const isRate = ahead && demand.kind === 'rate';
-    const grantedAfter = isRate ? reply.next() : 0;
-    const pushedUnits = isRate ? reply.next() : 0;
-    return { demand, grantedAfter, pushedUnits, fence: demand.kind === 'concurrency' ? reply.next() : 0 };
-  });
+  const charged = demands.map((demand) => readCharge(reply, demand, ahead));
   return { startUs: nowUs + waitUs, ahead, version, created, holder, charges: charged };
 }
 
 function readRefusal(reply: Numbers, demands: readonly Demand[]): Verdict {
   const { limit, by } = demands[reply.oneOf(demands.length)]!;
-  const told = reply.oneOf(REASONS.length + 1);
-  const isWhole = told === REASONS.length;
-  const reason = isWhole ? 'paused' : REASONS[told]!;
+  const told = REASONS[reply.oneOf(REASONS.length)]!;
+  const isGovernorPause = told === 'governorPaused';
+  const reason = isGovernorPause ? 'paused' : told;
+  const waitUs = reply.next();
   return {
     granted: false,
     limit,
-    by: isWhole ? null : by,
+    by: isGovernorPause ? null : by,
     reason,
-    waitUs: reply.next(),
+    waitUs,
     hasTurn: reply.oneOf(2) === 1,
   };
 }
@@ -186,12 +173,8 @@ export const peek =
     return (reply) => demands.map((demand) => ({ demand, sight: readSight(reply) }));
   };
 
-const readSight = (reply: Numbers): BucketReport => ({
-  remaining: reply.next(),
-  waitUs: reply.next(),
-  lineUs: reply.next(),
-  pausedUs: reply.next(),
-  granted: reply.next(),
-  refused: reply.next(),
-  effective: reply.next(),
-});
+const readSight = (reply: Numbers): BucketReport =>
+  Object.fromEntries(REPORT_FIELDS.map((field) => [field, reply.next()])) as Record<
+    keyof BucketReport,
+    number
+  >;

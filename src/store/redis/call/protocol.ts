@@ -37,7 +37,7 @@ export const REASONS = [
 ] as const;
 
 /** How a window counts, in the order of their numbers (from 1). */
-export const MODES = ['fixed', 'sliding', 'log'] as const;
+const MODES = ['fixed', 'sliding', 'log'] as const;
 
 /** `adaptiveMax` 0: the limit is not adaptive. Thousandths; period 0: of slots. */
 const ADAPTIVE_FIELDS = [

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../../../core/errors.ts';
-import { IoredisClient, type IoredisLike, type IoredisModule, ownConnection } from './ioredis-client.ts';
+import { IoredisClient, type IoredisLike, type IoredisModule, ownConnection } from './ioredis.ts';
 import type { RedisClient } from './redis-client.ts';
 
 export type { RedisClient } from './redis-client.ts';

@@ -1,5 +1,5 @@
 import { Emitter } from '../../../core/ports/events.ts';
-import type { Ioredis } from './ioredis-client.ts';
+import type { Ioredis } from './ioredis.ts';
 
 // Between two of them a peer that is gone without a word is not noticed; then the socket's timeout ends the connection.
 const PING_EVERY_MS = 15_000;

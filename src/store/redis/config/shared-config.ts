@@ -9,8 +9,8 @@ import {
 import type { Limits } from '../../../core/limits/limit.ts';
 import type { StoreConfig } from '../../../core/ports/store.ts';
 import type { RedisClient } from '../client/redis-client.ts';
-import { limitsFromJson, limitsToJson } from './limits-json.ts';
-import { ConfigScripts, type Replacement, type StoredConfig } from './stored-config.ts';
+import { limitsFromJson, limitsToJson } from './json.ts';
+import { ConfigScripts, type Replacement, type StoredConfig } from './scripts.ts';
 
 // A change is met by another one once or twice; more often, something is changing the config all the time.
 const MAX_TRIES = 10;

@@ -6,12 +6,13 @@ import type { Receipt } from '../../../core/decide/verdict.ts';
 import type { Limit } from '../../../core/limits/limit.ts';
 import type { InForce } from '../config/shared-config.ts';
 import { bucketKeys, configKey, eventsChannel, registryKey, wakePrefix } from '../keys.ts';
-import { limitNumbers } from './limit-numbers.ts';
+import { isCorrectable, isForSlots, limitNumbers } from './kinds.ts';
 import { KIND, OPERATION } from './protocol.ts';
 
-const NO_LEG = 0;
+/** Where a bucket is seen beside no other. */
+const NO_BUCKET = 0;
 
-/** The keys and the arguments of one run of lua/decide.lua, whose header describes the layout. */
+/** The keys and the arguments of one run of lua/decide.lua, whose header describes what each operation takes. */
 export class DecideCall {
   readonly keys: string[];
   readonly #limits: number[] = [];
@@ -38,86 +39,76 @@ export class DecideCall {
   acquire(demands: readonly Demand[], holder: string, terms: Terms): void {
     if (this.#terms === undefined || !sameTerms(terms, this.#terms)) this.#setTerms(terms);
     this.#setHolder(demands, holder);
-    this.#operations.push(OPERATION.acquire, demands.length);
-    this.#costs(demands);
+    this.#operations.push(OPERATION.acquire, demands.length, ...this.#costs(demands));
   }
 
   force(demands: readonly Demand[], holder: string): void {
     this.#setHolder(demands, holder);
     this.#terms = undefined; // a share is looked at by its own
-    this.#operations.push(OPERATION.force, demands.length);
-    this.#costs(demands);
+    this.#operations.push(OPERATION.force, demands.length, ...this.#costs(demands));
   }
 
-  /** Of a receipt without shares, which cannot be given back. */
+  /** @param receipt - Without shares, which cannot be given back. */
   cancel({ startUs, charges }: Receipt): void {
-    this.#operations.push(OPERATION.cancel, startUs, charges.length);
-    for (const [index, { demand, grantedAfter, pushedUnits }] of charges.entries())
-      this.#operations.push(
-        this.#bucket(
-          charges.map(({ demand }) => demand),
-          index,
-        ),
-        demand.cost,
-        grantedAfter,
-        pushedUnits,
-      );
+    const charged = charges.flatMap(({ demand, grantedAfter, pushedUnits }) => [
+      ...this.#costs([demand]),
+      grantedAfter,
+      pushedUnits,
+    ]);
+    this.#operations.push(OPERATION.cancel, startUs, charges.length, ...charged);
   }
 
   peek(demands: readonly Demand[], priority: Terms['priority']): void {
     this.#forgetAsker();
-    this.#operations.push(OPERATION.peek, priority, demands.length);
-    this.#costs(demands);
+    this.#operations.push(OPERATION.peek, priority, demands.length, ...this.#costs(demands));
   }
 
   atMost(demands: readonly Demand[], most: number, priority: Terms['priority']): void {
     this.#forgetAsker();
-    this.#operations.push(OPERATION.atMost, most, priority, demands.length, ...this.#numbers(demands));
+    this.#operations.push(OPERATION.atMost, most, priority, ...this.#counted(demands));
   }
 
   settle({ startUs, charges }: Receipt, actual: readonly number[], givesBack: boolean): void {
     const corrected = charges.flatMap(({ demand }, index) =>
-      demand.kind === 'rate' || demand.kind === 'window' ? [{ demand, actual: actual[index]! }] : [],
+      isCorrectable(demand) ? [[...this.#costs([demand]), actual[index]!]] : [],
     );
-    this.#operations.push(OPERATION.settle, startUs, givesBack ? 1 : 0, corrected.length);
-    const own = corrected.map(({ demand }) => demand);
-    for (const [index, { demand, actual }] of corrected.entries()) {
-      this.#operations.push(this.#bucket(own, index), demand.cost, actual);
-    }
+    this.#operations.push(
+      OPERATION.settle,
+      startUs,
+      givesBack ? 1 : 0,
+      corrected.length,
+      ...corrected.flat(),
+    );
   }
 
   release({ demand, holder, fence }: HeldSlot): void {
-    this.#operations.push(OPERATION.release, this.#bucket([demand], 0), this.#word(holder), fence);
+    this.#operations.push(OPERATION.release, this.#bucket(demand), this.#word(holder), fence);
   }
 
   renew({ demand, holder, fence }: HeldSlot): void {
-    this.#operations.push(OPERATION.renew, this.#bucket([demand], 0), this.#word(holder), fence, demand.cost);
+    this.#operations.push(OPERATION.renew, this.#bucket(demand), this.#word(holder), fence, demand.cost);
   }
 
   leave(demands: readonly Demand[], holder: string): void {
-    const slots = demands.filter(({ kind }) => kind === 'concurrency');
-    this.#operations.push(OPERATION.leave, this.#word(holder), slots.length, ...this.#numbers(slots));
+    const slots = demands.filter(isForSlots);
+    this.#operations.push(OPERATION.leave, this.#word(holder), ...this.#counted(slots));
   }
 
   /** @param text - What other processes are told. */
   pause(demands: readonly Demand[], forUs: number, text: string): void {
-    this.#operations.push(
-      OPERATION.pause,
-      finite(forUs),
-      this.#word(text),
-      demands.length,
-      ...this.#numbers(demands),
-    );
+    this.#operations.push(OPERATION.pause, finite(forUs), this.#word(text), ...this.#counted(demands));
   }
 
   resume(demands: readonly Demand[], text: string): void {
-    this.#operations.push(OPERATION.resume, this.#word(text), demands.length, ...this.#numbers(demands));
+    this.#operations.push(OPERATION.resume, this.#word(text), ...this.#counted(demands));
   }
 
-  report(demands: readonly Demand[], calls: AdaptiveReport): void {
-    const { startedUs, throttled, failed, latencySumUs } = calls;
-    this.#operations.push(OPERATION.report, startedUs, calls.calls, throttled, failed, latencySumUs);
-    this.#operations.push(demands.length, ...this.#numbers(demands));
+  report(
+    demands: readonly Demand[],
+    { startedUs, calls, throttled, failed, latencySumUs }: AdaptiveReport,
+  ): void {
+    const told = [startedUs, calls, throttled, failed, latencySumUs];
+    this.#operations.push(OPERATION.report, ...told, ...this.#counted(demands));
   }
 
   arguments(): string[] {
@@ -147,24 +138,25 @@ export class DecideCall {
 
   // Only slots have holders: other requests are spared the word.
   #setHolder(demands: readonly Demand[], holder: string): void {
-    if (holder === this.#holder || !demands.some(({ kind }) => kind === 'concurrency')) return;
+    if (holder === this.#holder || !demands.some(isForSlots)) return;
     this.#holder = holder;
     this.#operations.push(OPERATION.setHolder, this.#word(holder));
   }
 
-  // What looks at the buckets of nobody in particular leaves other terms behind.
+  // An operation that nobody in particular asks for leaves other terms behind.
   #forgetAsker(): void {
     this.#terms = undefined;
     this.#holder = '';
   }
 
-  #costs(demands: readonly Demand[]): void {
-    for (const [index, demand] of demands.entries())
-      this.#operations.push(this.#bucket(demands, index), demand.cost);
+  #costs(demands: readonly Demand[]): number[] {
+    const numbers: number[] = [];
+    for (const demand of demands) numbers.push(this.#bucket(demand), demand.cost);
+    return numbers;
   }
 
-  #numbers(demands: readonly Demand[]): number[] {
-    return demands.map((_, index) => this.#bucket(demands, index));
+  #counted(demands: readonly Demand[]): number[] {
+    return [demands.length, ...demands.map((demand) => this.#bucket(demand))];
   }
 
   #word(word: string): number {
@@ -176,8 +168,7 @@ export class DecideCall {
     return number;
   }
 
-  #bucket(demands: readonly Demand[], index: number): number {
-    const demand = demands[index]!;
+  #bucket(demand: Demand): number {
     const name = `${demand.kind} ${demand.bucket}`;
     const known = this.#bucketNumbers.get(name);
     if (known !== undefined) return known;
@@ -195,18 +186,10 @@ export class DecideCall {
 
   /** What a bucket is seen beside: a share its limit's own, one of many keys the one that they may share. */
   #besides(demand: Demand): [number, number] {
-    if (demand.kind === 'share') return [this.#bucket([wholeOf(demand)], 0), demand.weight];
-    if (
-      demand.kind === 'concurrency' ||
-      demand.limit.maxKeys === null ||
-      demand.bucket === demand.limit.name
-    ) {
-      return [NO_LEG, 0];
-    }
-    return [
-      this.#bucket([{ ...demand, bucket: demand.limit.name } as Demand], 0),
-      this.#registry(demand.limit.name),
-    ];
+    const { limit, bucket } = demand;
+    if (demand.kind === 'share') return [this.#bucket(demand.parent), demand.weight];
+    if (!('maxKeys' in limit) || limit.maxKeys === null || bucket === limit.name) return [NO_BUCKET, 0];
+    return [this.#bucket({ ...demand, bucket: limit.name } as Demand), this.#registry(limit.name)];
   }
 
   #registry(limit: string): number {
@@ -232,25 +215,8 @@ export class DecideCall {
 const attributeIs = (limit: Limit, by: string): boolean =>
   limit.by === by || (limit.kind === 'rate' && limit.fair?.by === by);
 
-const wholeOf = ({ limit, cost }: Demand & { readonly kind: 'share' }): Demand => ({
-  kind: 'rate',
-  limit,
-  bucket: limit.name,
-  by: null,
-  cost,
-});
-
 // JSON has no Infinity, and no wait is that long.
 const finite = (us: number): number => Math.min(us, Number.MAX_SAFE_INTEGER);
 
-function sameTerms(a: Terms, b: Terms): boolean {
-  return (
-    a.maxWaitUs === b.maxWaitUs &&
-    a.maxTurnUs === b.maxTurnUs &&
-    a.turns === b.turns &&
-    a.returning === b.returning &&
-    a.patienceUs === b.patienceUs &&
-    a.priority === b.priority &&
-    a.queue === b.queue
-  );
-}
+const sameTerms = (a: Terms, b: Terms): boolean =>
+  a === b || (Object.keys(a) as (keyof Terms)[]).every((term) => a[term] === b[term]);
