@@ -22,12 +22,23 @@ const choose = (number, answers) =>
     `    return ${answer}`,
   ]);
 
-function readerOf(fields) {
-  const values = fields.map((field, index) => {
-    const value = `input[at + ${index + 1}]`;
+const tableOf = (fields, from) =>
+  fields.map((field, index) => {
+    const value = `input[at + ${from + index}]`;
     return field.endsWith('?') ? `${field.slice(0, -1)} = ${value} == 1` : `${field} = ${value}`;
   });
-  return `{ ${values.join(', ')} }, at + ${fields.length + 1}`;
+
+/** What makes a limit of a kind; a part of it that it does not have is nil. */
+function readerOf(kind) {
+  let from = 1;
+  const entries = tableOf(protocol.LIMIT_FIELDS[kind], from);
+  from += entries.length;
+  for (const part of protocol.LIMIT_PARTS[kind]) {
+    const fields = tableOf(protocol.PART_FIELDS[part], from);
+    entries.push(`${part} = input[at + ${from}] > 0 and { ${fields.join(', ')} } or nil`);
+    from += fields.length;
+  }
+  return `{ ${entries.join(', ')} }, at + ${from}`;
 }
 
 const protocolLua = () => [
@@ -53,7 +64,7 @@ const protocolLua = () => [
   '',
   '-- Returns the limit at this position of the input, and the position after it.',
   'function Protocol.limit(input, at)',
-  ...choose('input[at]', Object.values(protocol.LIMIT_FIELDS).map(readerOf)),
+  ...choose('input[at]', Object.keys(protocol.LIMIT_FIELDS).map(readerOf)),
   '  end',
   'end',
   '',

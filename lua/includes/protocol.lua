@@ -49,11 +49,11 @@ end
 -- Returns the limit at this position of the input, and the position after it.
 function Protocol.limit(input, at)
   if input[at] == 1 then
-    return { rate = input[at + 1], periodUs = input[at + 2], burst = input[at + 3], oversize = input[at + 4] == 1, ranked = input[at + 5] == 1, keptNormal = input[at + 6], keptLow = input[at + 7], penaltyAfterUs = input[at + 8], penaltyPermille = input[at + 9], penaltyForUs = input[at + 10], maxKeys = input[at + 11], fastest = input[at + 12], adaptiveMin = input[at + 13], adaptiveMax = input[at + 14], adaptiveGradient = input[at + 15] == 1, adaptiveLatencyUs = input[at + 16], adaptiveErrorPermille = input[at + 17], adaptivePeriodUs = input[at + 18] }, at + 19
+    return { rate = input[at + 1], periodUs = input[at + 2], burst = input[at + 3], oversize = input[at + 4] == 1, maxKeys = input[at + 5], fastest = input[at + 6], kept = input[at + 7] > 0 and { any = input[at + 7] == 1, normal = input[at + 8], low = input[at + 9] } or nil, penalty = input[at + 10] > 0 and { afterUs = input[at + 10], permille = input[at + 11], forUs = input[at + 12] } or nil, adaptive = input[at + 13] > 0 and { max = input[at + 13], min = input[at + 14], gradient = input[at + 15] == 1, latencyUs = input[at + 16], errorPermille = input[at + 17], periodUs = input[at + 18] } or nil }, at + 19
   elseif input[at] == 2 then
     return { mode = input[at + 1], max = input[at + 2], windowUs = input[at + 3], cells = input[at + 4], aligned = input[at + 5] == 1, maxKeys = input[at + 6] }, at + 7
   elseif input[at] == 3 then
-    return { max = input[at + 1], leaseUs = input[at + 2], adaptiveMin = input[at + 3], adaptiveMax = input[at + 4], adaptiveGradient = input[at + 5] == 1, adaptiveLatencyUs = input[at + 6], adaptiveErrorPermille = input[at + 7], adaptivePeriodUs = input[at + 8] }, at + 9
+    return { max = input[at + 1], leaseUs = input[at + 2], adaptive = input[at + 3] > 0 and { max = input[at + 3], min = input[at + 4], gradient = input[at + 5] == 1, latencyUs = input[at + 6], errorPermille = input[at + 7], periodUs = input[at + 8] } or nil }, at + 9
   end
 end
 

@@ -9,6 +9,7 @@
 local C = require 'constants'
 local nowUs = require('call').nowUs
 local asText = require('numbers').asText
+local Fields = require 'fields'
 local Adaptive = {}
 local floor, max, min, sqrt = math.floor, math.max, math.min, math.sqrt
 -- The order in which they stand in their one field of the bucket's hash.
@@ -16,14 +17,6 @@ local FIELDS = {
   'value', 'bad', 'climbUs', 'cutUs', 'riseUs', 'used', 'busy', 'windowUs', 'calls', 'failed', 'latencySumUs', 'usualNs',
   'lookUs', 'lookFrom',
 }
-
--- A limit's numbers as a rule.
-function Adaptive.rule(limit)
-  return {
-    min = limit.adaptiveMin, max = limit.adaptiveMax, gradient = limit.adaptiveGradient,
-    latencyUs = limit.adaptiveLatencyUs, errorPermille = limit.adaptiveErrorPermille, periodUs = limit.adaptivePeriodUs,
-  }
-end
 
 -- nil for a text that is not a state.
 function Adaptive.fromText(text)
@@ -35,12 +28,16 @@ function Adaptive.fromText(text)
   return index == #FIELDS and state or nil
 end
 
-function Adaptive.asText(state)
+-- Writes what the bucket has of it, if it has or had any.
+function Adaptive.save(bucket)
   local numbers = {}
-  for index = 1, #FIELDS do
-    numbers[index] = asText(state[FIELDS[index]])
+  if not bucket.adaptive then
+    return Fields.delete 'adaptive'
   end
-  return table.concat(numbers, ' ')
+  for index = 1, #FIELDS do
+    numbers[index] = asText(bucket.adaptive[FIELDS[index]])
+  end
+  Fields.setText('adaptive', table.concat(numbers, ' '))
 end
 
 local function withinRule(rule, value)

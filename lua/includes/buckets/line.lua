@@ -4,7 +4,6 @@
   A bucket has it twice: `lineUs` as it is stored, and `openUs`, the same for a request that minds it: 0 if the work in it is
   not coming or is due.
 ]]
-local Fields = require 'fields'
 local C = require 'constants'
 local Line = {}
 local min = math.min
@@ -24,17 +23,6 @@ function Line.join(bucket, us)
   bucket.openUs = bucket.lineUs
   bucket.refused = bucket.refused + 1
   bucket.exists = true
-end
-
--- Writes what refusals alone have left: a turn in the line, or only the counter.
-function Line.save(bucket)
-  if bucket.refused ~= bucket.storedRefused then
-    Fields.set('refused', bucket.refused)
-    if bucket.lineUs ~= bucket.storedLineUs then
-      Fields.set('line', bucket.lineUs)
-    end
-    Fields.write(bucket.key)
-  end
 end
 
 return Line

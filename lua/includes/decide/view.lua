@@ -6,13 +6,13 @@
     exists    there is state in Redis, or there will be: without any, a refusal is not counted.
     changed   all of its state is written. A grant, a settlement, a pause set it.
     current   what is stored still says the same as the bucket does now. A refusal that only moves the counter or the line
-              then writes just these (line.lua); else a turn in the line sets `changed`.
+              then writes just these (state.lua); else a turn in the line sets `changed`.
     outdated  it was stored by a clock that was put right since, or under other limits: the next refusal sets `changed`, so that
               what was made of it is not made again at every call.
-  What is stored under each name beginning with `stored` is what Redis has; under `seen`, what the request at hand saw.
+  What is under each name that begins with `stored` is what Redis has; under `seen`, what the request at hand saw.
 
   A kind is a table with these functions; those in brackets are not in all kinds.
-    (prepare), load, save, (saveTogether), expiresUs            a limit and its buckets as they are kept
+    load, save, (saveTogether), expiresUs                       its buckets as they are kept
     waitUs, canReserve, (countsAhead), (staysExact)             may a request have it, now or later
     charge, (tell), (giveBack), (settle), (observe)              a grant and what comes after it
     (lineAfterUs), (passesLine), (patienceUs)                   the line
@@ -43,11 +43,7 @@ function View.load(at)
   local count = input[at]
   at = at + 1
   for index = 1, count do
-    local kind = kindOf(input[at])
     limits[index], at = Protocol.limit(input, at)
-    if kind.prepare then
-      kind.prepare(limits[index])
-    end
   end
   count = input[at]
   at = at + 1

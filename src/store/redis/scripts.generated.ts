@@ -107,7 +107,7 @@ return Config.replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'ee7998264b902ab3f2ee424b1dbf1402155d6a33',
+  sha1: 'ca656ac5961e973304428d58e02f84f8fd34f9a8',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -196,11 +196,7 @@ function View.load(at)
   local count = input[at]
   at = at + 1
   for index = 1, count do
-    local kind = kindOf(input[at])
     limits[index], at = Protocol.limit(input, at)
-    if kind.prepare then
-      kind.prepare(limits[index])
-    end
   end
   count = input[at]
   at = at + 1
@@ -331,11 +327,11 @@ function Protocol.kind(number)
 end
 function Protocol.limit(input, at)
   if input[at] == 1 then
-    return { rate = input[at + 1], periodUs = input[at + 2], burst = input[at + 3], oversize = input[at + 4] == 1, ranked = input[at + 5] == 1, keptNormal = input[at + 6], keptLow = input[at + 7], penaltyAfterUs = input[at + 8], penaltyPermille = input[at + 9], penaltyForUs = input[at + 10], maxKeys = input[at + 11], fastest = input[at + 12], adaptiveMin = input[at + 13], adaptiveMax = input[at + 14], adaptiveGradient = input[at + 15] == 1, adaptiveLatencyUs = input[at + 16], adaptiveErrorPermille = input[at + 17], adaptivePeriodUs = input[at + 18] }, at + 19
+    return { rate = input[at + 1], periodUs = input[at + 2], burst = input[at + 3], oversize = input[at + 4] == 1, maxKeys = input[at + 5], fastest = input[at + 6], kept = input[at + 7] > 0 and { any = input[at + 7] == 1, normal = input[at + 8], low = input[at + 9] } or nil, penalty = input[at + 10] > 0 and { afterUs = input[at + 10], permille = input[at + 11], forUs = input[at + 12] } or nil, adaptive = input[at + 13] > 0 and { max = input[at + 13], min = input[at + 14], gradient = input[at + 15] == 1, latencyUs = input[at + 16], errorPermille = input[at + 17], periodUs = input[at + 18] } or nil }, at + 19
   elseif input[at] == 2 then
     return { mode = input[at + 1], max = input[at + 2], windowUs = input[at + 3], cells = input[at + 4], aligned = input[at + 5] == 1, maxKeys = input[at + 6] }, at + 7
   elseif input[at] == 3 then
-    return { max = input[at + 1], leaseUs = input[at + 2], adaptiveMin = input[at + 3], adaptiveMax = input[at + 4], adaptiveGradient = input[at + 5] == 1, adaptiveLatencyUs = input[at + 6], adaptiveErrorPermille = input[at + 7], adaptivePeriodUs = input[at + 8] }, at + 9
+    return { max = input[at + 1], leaseUs = input[at + 2], adaptive = input[at + 3] > 0 and { max = input[at + 3], min = input[at + 4], gradient = input[at + 5] == 1, latencyUs = input[at + 6], errorPermille = input[at + 7], periodUs = input[at + 8] } or nil }, at + 9
   end
 end
 return Protocol
@@ -579,7 +575,6 @@ return function(count, refusing, reason)
 end
 end,
 ['buckets/line'] = function()
-local Fields = require 'fields'
 local Line = {}
 local min = math.min
 function Line.open(bucket, isFull, fullSinceUs)
@@ -595,49 +590,7 @@ function Line.join(bucket, us)
   bucket.refused = bucket.refused + 1
   bucket.exists = true
 end
-function Line.save(bucket)
-  if bucket.refused ~= bucket.storedRefused then
-    Fields.set('refused', bucket.refused)
-    if bucket.lineUs ~= bucket.storedLineUs then
-      Fields.set('line', bucket.lineUs)
-    end
-    Fields.write(bucket.key)
-  end
-end
 return Line
-end,
-['fields'] = function()
-local asText = require('numbers').asText
-local Fields = {}
-local names, setting, deleted, deleting = {}, 0, {}, 0
-function Fields.setText(field, text)
-  names[setting + 1], names[setting + 2] = field, text
-  setting = setting + 2
-end
-function Fields.set(field, number)
-  names[setting + 1], names[setting + 2] = field, asText(number)
-  setting = setting + 2
-end
-function Fields.setOrDelete(field, number, stored)
-  if number > 0 then
-    Fields.set(field, number)
-  elseif stored > 0 then
-    deleting = deleting + 1
-    deleted[deleting] = field
-  end
-end
-function Fields.delete(field)
-  deleting = deleting + 1
-  deleted[deleting] = field
-end
-function Fields.write(key)
-  redis.call('HSET', key, unpack(names, 1, setting))
-  if deleting > 0 then
-    redis.call('HDEL', key, unpack(deleted, 1, deleting))
-  end
-  setting, deleting = 0, 0
-end
-return Fields
 end,
 ['decide/force'] = function()
 local View = require 'decide/view'
@@ -918,19 +871,14 @@ local Drain = require 'buckets/rate/drain'
 local Line = require 'buckets/line'
 local Pause = require 'buckets/pause'
 local Fields = require 'fields'
+local State = require 'buckets/state'
 local Call = require 'call'
 local Ask = require 'ask'
-local expireAfterMs = require('clock').expireAfterMs
 local put = require('reply').put
 local Rate = { reason = 0, reserves = true }
 local nowUs, coldAtUs, governorPausedUntilUs, version = Call.nowUs, Call.coldAtUs, Call.pausedUntilUs, Call.version
 local debtWaitUs = Debt.waitUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
-function Rate.prepare(limit)
-  limit.kept = limit.ranked and { [0] = 0, limit.keptNormal, limit.keptLow } or nil
-  limit.penalty = limit.penaltyAfterUs > 0 and require('buckets/rate/penalty').rule(limit) or nil
-  limit.adaptive = limit.adaptiveMax > 0 and require('buckets/adaptive').rule(limit) or nil
-end
 local function expiresAfter(bucket, fullUs)
   local us = max(fullUs, bucket.penaltyUntilUs)
   if bucket.adaptive then
@@ -1000,14 +948,14 @@ function Rate.waitUs(bucket, cost)
   return waitUs > 0 and bucket.atUs - nowUs + waitUs or 0
 end
 function Rate.passesLine(bucket)
-  return bucket.limit.ranked and Ask.priority == 0
+  return bucket.limit.kept and Ask.priority == 0
 end
 function Rate.lineAfterUs(bucket, cost, fromUs)
   return Pause.rampedDeadlineUs(ceil((cost * bucket.limit.periodUs) / bucket.rate), fromUs, bucket.rampEndUs)
 end
 function Rate.canReserve(bucket)
   local limit = bucket.limit
-  return not limit.adaptive and (not limit.ranked or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
+  return not limit.adaptive and (not limit.kept or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
 end
 function Rate.staysExact(bucket, cost, startUs)
   local units, aheadUs = cost * bucket.limit.periodUs, max(0, startUs - bucket.atUs)
@@ -1086,8 +1034,7 @@ function Rate.remaining(bucket)
   return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.periodUs))
 end
 function Rate.available(bucket)
-  local limit = bucket.limit
-  return max(0, Rate.remaining(bucket) - (limit.ranked and limit.kept[Ask.priority] or 0))
+  return max(0, Rate.remaining(bucket) - Debt.keptTokens(bucket.limit, Ask.priority))
 end
 function Rate.effective(bucket)
   return bucket.rate
@@ -1098,32 +1045,24 @@ function Rate.save(bucket)
     if bucket.refused ~= bucket.storedRefused and bucket.refusingSinceUs ~= storedSinceUs then
       Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
     end
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
   Fields.set('debt', bucket.debt)
-  Fields.set('at', bucket.atUs)
-  Fields.set('granted', bucket.granted)
   if not (bucket.sameTerms and bucket.storedRate == bucket.rate) then
     Fields.set('rate', bucket.rate)
     Fields.set('unit', bucket.limit.periodUs)
     Fields.set('burst', bucket.limit.burst)
     Fields.set('version', version)
   end
-  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
-  Fields.setOrDelete('refused', bucket.refused, 0)
   Fields.setOrDelete('last', bucket.lastUs, 0)
   Fields.setOrDelete('promised', bucket.promised, bucket.storedPromised)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
   Fields.setOrDelete('ramp', bucket.rampFromUs, bucket.storedRampFromUs)
   Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
   Fields.setOrDelete('penalty', bucket.penaltyUntilUs, 0)
-  if bucket.adaptive then
-    Fields.setText('adaptive', require('buckets/adaptive').asText(bucket.adaptive))
-  elseif bucket.hadAdaptive then
-    Fields.delete 'adaptive'
+  if bucket.adaptive or bucket.hadAdaptive then
+    require('buckets/adaptive').save(bucket)
   end
-  Fields.write(bucket.key)
-  expireAfterMs(bucket.key, ceil((Rate.expiresUs(bucket) - nowUs) / 1000))
+  State.save(bucket, Rate.expiresUs(bucket))
 end
 return Rate
 end,
@@ -1175,12 +1114,15 @@ function Debt.owedByPause(bucket)
   end
   return drainedBy(bucket, bucket.capacity, rampedElapsedUs(pauseEndUs, bucket.atUs, bucket.rampEndUs))
 end
+function Debt.keptTokens(limit, priority)
+  if not limit.kept or priority == 0 then
+    return 0
+  end
+  return priority == 1 and limit.kept.normal or limit.kept.low
+end
 local function askedTokens(limit, cost, priority)
   local within = limit.oversize and min(cost, limit.burst) or cost
-  if limit.ranked then
-    return within + min(limit.kept[priority], limit.burst - within)
-  end
-  return within
+  return limit.kept and within + min(Debt.keptTokens(limit, priority), limit.burst - within) or within
 end
 function Debt.waitUs(bucket, cost, priority)
   local limit, pauseEndUs = bucket.limit, bucket.pauseEndUs
@@ -1288,18 +1230,13 @@ end,
 ['buckets/adaptive'] = function()
 local nowUs = require('call').nowUs
 local asText = require('numbers').asText
+local Fields = require 'fields'
 local Adaptive = {}
 local floor, max, min, sqrt = math.floor, math.max, math.min, math.sqrt
 local FIELDS = {
   'value', 'bad', 'climbUs', 'cutUs', 'riseUs', 'used', 'busy', 'windowUs', 'calls', 'failed', 'latencySumUs', 'usualNs',
   'lookUs', 'lookFrom',
 }
-function Adaptive.rule(limit)
-  return {
-    min = limit.adaptiveMin, max = limit.adaptiveMax, gradient = limit.adaptiveGradient,
-    latencyUs = limit.adaptiveLatencyUs, errorPermille = limit.adaptiveErrorPermille, periodUs = limit.adaptivePeriodUs,
-  }
-end
 function Adaptive.fromText(text)
   local state, index = {}, 0
   for number in string.gmatch(text, '%d+') do
@@ -1308,12 +1245,15 @@ function Adaptive.fromText(text)
   end
   return index == #FIELDS and state or nil
 end
-function Adaptive.asText(state)
+function Adaptive.save(bucket)
   local numbers = {}
-  for index = 1, #FIELDS do
-    numbers[index] = asText(state[FIELDS[index]])
+  if not bucket.adaptive then
+    return Fields.delete 'adaptive'
   end
-  return table.concat(numbers, ' ')
+  for index = 1, #FIELDS do
+    numbers[index] = asText(bucket.adaptive[FIELDS[index]])
+  end
+  Fields.setText('adaptive', table.concat(numbers, ' '))
 end
 local function withinRule(rule, value)
   return min(rule.max, max(rule.min, value))
@@ -1436,14 +1376,44 @@ function Adaptive.observe(state, rule, started, calls, throttled, failed, latenc
 end
 return Adaptive
 end,
+['fields'] = function()
+local asText = require('numbers').asText
+local Fields = {}
+local names, setting, deleted, deleting = {}, 0, {}, 0
+function Fields.setText(field, text)
+  names[setting + 1], names[setting + 2] = field, text
+  setting = setting + 2
+end
+function Fields.set(field, number)
+  names[setting + 1], names[setting + 2] = field, asText(number)
+  setting = setting + 2
+end
+function Fields.setOrDelete(field, number, stored)
+  if number > 0 then
+    Fields.set(field, number)
+  elseif stored > 0 then
+    deleting = deleting + 1
+    deleted[deleting] = field
+  end
+end
+function Fields.delete(field)
+  deleting = deleting + 1
+  deleted[deleting] = field
+end
+function Fields.write(key)
+  redis.call('HSET', key, unpack(names, 1, setting))
+  if deleting > 0 then
+    redis.call('HDEL', key, unpack(deleted, 1, deleting))
+  end
+  setting, deleting = 0, 0
+end
+return Fields
+end,
 ['buckets/rate/penalty'] = function()
 local Debt = require 'buckets/rate/debt'
 local nowUs = require('call').nowUs
 local Penalty = {}
 local floor, max = math.floor, math.max
-function Penalty.rule(limit)
-  return { afterUs = limit.penaltyAfterUs, permille = limit.penaltyPermille, forUs = limit.penaltyForUs }
-end
 function Penalty.reduced(rule, rate)
   return max(1, floor((rate * rule.permille) / 1000))
 end
@@ -1466,6 +1436,35 @@ function Penalty.refused(bucket)
 end
 return Penalty
 end,
+['buckets/state'] = function()
+local Fields = require 'fields'
+local expireAfterMs = require('clock').expireAfterMs
+local nowUs = require('call').nowUs
+local State = {}
+function State.save(bucket, expiresUs, ...)
+  local ms = math.ceil((expiresUs - nowUs) / 1000)
+  Fields.set('at', bucket.atUs)
+  Fields.set('granted', bucket.granted)
+  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
+  Fields.setOrDelete('refused', bucket.refused, 0)
+  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
+  Fields.write(bucket.key)
+  expireAfterMs(bucket.key, ms)
+  for _, key in ipairs { ... } do
+    expireAfterMs(key, ms)
+  end
+end
+function State.saveRefusals(bucket)
+  if bucket.refused ~= bucket.storedRefused then
+    Fields.set('refused', bucket.refused)
+    if bucket.lineUs ~= bucket.storedLineUs then
+      Fields.set('line', bucket.lineUs)
+    end
+    Fields.write(bucket.key)
+  end
+end
+return State
+end,
 ['buckets/window/index'] = function()
 local Counts = require 'buckets/window/counts'
 local Drain = require 'buckets/window/drain'
@@ -1473,8 +1472,8 @@ local Log = require 'buckets/window/log'
 local Line = require 'buckets/line'
 local Pause = require 'buckets/pause'
 local Fields = require 'fields'
+local State = require 'buckets/state'
 local asText = require('numbers').asText
-local expireAfterMs = require('clock').expireAfterMs
 local nowUs = require('call').nowUs
 local Window = { reason = 3 }
 local cellUs, usedOf = Counts.cellUs, Counts.used
@@ -1619,17 +1618,15 @@ end
 function Window.save(bucket)
   local limit = bucket.limit
   if not bucket.changed then
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
   Log.takeOver(bucket)
   local counts = {}
   for index = 1, #bucket.counts do
     counts[index] = asText(bucket.counts[index])
   end
-  Fields.set('at', bucket.atUs)
   Fields.set('start', bucket.start)
   Fields.setText('counts', table.concat(counts, ' '))
-  Fields.set('granted', bucket.granted)
   Fields.set('mode', limit.mode)
   Fields.set('window', limit.windowUs)
   if limit.mode == 3 then
@@ -1638,15 +1635,7 @@ function Window.save(bucket)
     Fields.set('total', bucket.total)
     Fields.set('last', bucket.lastUs)
   end
-  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
-  Fields.setOrDelete('refused', bucket.refused, 0)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
-  Fields.write(bucket.key)
-  local ms = ceil((Window.expiresUs(bucket) - nowUs) / 1000)
-  expireAfterMs(bucket.key, ms)
-  if limit.mode == 3 then
-    expireAfterMs(bucket.entries, ms)
-  end
+  State.save(bucket, Window.expiresUs(bucket), limit.mode == 3 and bucket.entries or nil)
 end
 return Window
 end,
@@ -1847,19 +1836,15 @@ local Leases = require 'buckets/concurrency/leases'
 local Places = require 'buckets/concurrency/places'
 local Queue = require 'buckets/concurrency/queue'
 local Pause = require 'buckets/pause'
-local Line = require 'buckets/line'
+local State = require 'buckets/state'
 local Fields = require 'fields'
 local Call = require 'call'
 local Ask = require 'ask'
 local movedBy = require('numbers').movedBy
-local expireAfterMs = require('clock').expireAfterMs
 local put = require('reply').put
 local nowUs, coldAtUs = Call.nowUs, Call.coldAtUs
-local ceil, max, min = math.ceil, math.max, math.min
+local max, min = math.max, math.min
 local Concurrency = { reason = 4, hasQueue = true }
-function Concurrency.prepare(limit)
-  limit.adaptive = limit.adaptiveMax > 0 and require('buckets/adaptive').rule(limit) or nil
-end
 local function loadAdaptive(bucket, text, heldBefore)
   local Adaptive, rule = require 'buckets/adaptive', bucket.limit.adaptive
   bucket.adaptive = text and Adaptive.fromText(text) or nil
@@ -1982,22 +1967,14 @@ end
 Concurrency.available = Concurrency.remaining
 Concurrency.effective = Leases.slotsNow
 function Concurrency.save(bucket)
-  local key = bucket.key
   if not bucket.changed then
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
-  Fields.set('at', bucket.atUs)
-  Fields.set('granted', bucket.granted)
-  Fields.set('refused', bucket.refused)
   Fields.set('fence', bucket.fence)
   Fields.set('places', bucket.places)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
-  if bucket.adaptive then
-    Fields.setText('adaptive', require('buckets/adaptive').asText(bucket.adaptive))
-  elseif bucket.hadAdaptive then
-    Fields.delete 'adaptive'
+  if bucket.adaptive or bucket.hadAdaptive then
+    require('buckets/adaptive').save(bucket)
   end
-  Fields.write(key)
   Leases.takeOver(bucket)
   for index = 1, #bucket.gone do
     if not Places.isLive(bucket, bucket.gone[index]) then
@@ -2012,11 +1989,7 @@ function Concurrency.save(bucket)
   if bucket.adaptive then
     lastsUs = max(lastsUs, bucket.atUs + 3600000000)
   end
-  local ms = ceil((lastsUs + 1000000 - nowUs) / 1000)
-  expireAfterMs(key, ms)
-  expireAfterMs(bucket.leases, ms)
-  expireAfterMs(bucket.queue, ms)
-  expireAfterMs(bucket.waiting, ms)
+  State.save(bucket, lastsUs + 1000000, bucket.leases, bucket.queue, bucket.waiting)
 end
 return Concurrency
 end,
@@ -2242,9 +2215,9 @@ local Group = require 'buckets/share/group'
 local Line = require 'buckets/line'
 local Pause = require 'buckets/pause'
 local Fields = require 'fields'
+local State = require 'buckets/state'
 local Call = require 'call'
 local movedBy = require('numbers').movedBy
-local expireAfterMs = require('clock').expireAfterMs
 local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
 local nowUs = Call.nowUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
@@ -2382,19 +2355,12 @@ end
 Share.saveTogether = Group.saveAll
 function Share.save(bucket)
   if not bucket.changed then
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
   Fields.set('debt', bucket.debt)
-  Fields.set('at', bucket.atUs)
-  Fields.set('granted', bucket.granted)
   Fields.set('share', bucket.share)
-  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
-  Fields.setOrDelete('refused', bucket.refused, 0)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
-  Fields.write(bucket.key)
   local keptUs = bucket.pausedUntilUs == 0 and 0 or bucket.pausedUntilUs + 60000000
-  local expiresUs = max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + 1000000
-  expireAfterMs(bucket.key, ceil((expiresUs - nowUs) / 1000))
+  State.save(bucket, max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + 1000000)
 end
 return Share
 end,

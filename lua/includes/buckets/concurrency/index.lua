@@ -8,22 +8,17 @@ local Leases = require 'buckets/concurrency/leases'
 local Places = require 'buckets/concurrency/places'
 local Queue = require 'buckets/concurrency/queue'
 local Pause = require 'buckets/pause'
-local Line = require 'buckets/line'
+local State = require 'buckets/state'
 local Fields = require 'fields'
 local C = require 'constants'
 local Call = require 'call'
 local Ask = require 'ask'
 local movedBy = require('numbers').movedBy
-local expireAfterMs = require('clock').expireAfterMs
 local put = require('reply').put
 local nowUs, coldAtUs = Call.nowUs, Call.coldAtUs
-local ceil, max, min = math.ceil, math.max, math.min
+local max, min = math.max, math.min
 local REASON = require 'reasons'
 local Concurrency = { reason = REASON.concurrency, hasQueue = true }
-
-function Concurrency.prepare(limit)
-  limit.adaptive = limit.adaptiveMax > 0 and require('buckets/adaptive').rule(limit) or nil
-end
 
 local function loadAdaptive(bucket, text, heldBefore)
   local Adaptive, rule = require 'buckets/adaptive', bucket.limit.adaptive
@@ -168,22 +163,14 @@ Concurrency.available = Concurrency.remaining
 Concurrency.effective = Leases.slotsNow
 
 function Concurrency.save(bucket)
-  local key = bucket.key
   if not bucket.changed then
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
-  Fields.set('at', bucket.atUs)
-  Fields.set('granted', bucket.granted)
-  Fields.set('refused', bucket.refused)
   Fields.set('fence', bucket.fence)
   Fields.set('places', bucket.places)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
-  if bucket.adaptive then
-    Fields.setText('adaptive', require('buckets/adaptive').asText(bucket.adaptive))
-  elseif bucket.hadAdaptive then
-    Fields.delete 'adaptive'
+  if bucket.adaptive or bucket.hadAdaptive then
+    require('buckets/adaptive').save(bucket)
   end
-  Fields.write(key)
   Leases.takeOver(bucket)
   for index = 1, #bucket.gone do
     if not Places.isLive(bucket, bucket.gone[index]) then
@@ -199,11 +186,7 @@ function Concurrency.save(bucket)
   if bucket.adaptive then
     lastsUs = max(lastsUs, bucket.atUs + C.ADAPTIVE_KEPT_US)
   end
-  local ms = ceil((lastsUs + C.LINE_GRACE_US - nowUs) / 1000)
-  expireAfterMs(key, ms)
-  expireAfterMs(bucket.leases, ms)
-  expireAfterMs(bucket.queue, ms)
-  expireAfterMs(bucket.waiting, ms)
+  State.save(bucket, lastsUs + C.LINE_GRACE_US, bucket.leases, bucket.queue, bucket.waiting)
 end
 
 return Concurrency

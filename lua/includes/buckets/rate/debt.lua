@@ -63,13 +63,18 @@ function Debt.owedByPause(bucket)
   return drainedBy(bucket, bucket.capacity, rampedElapsedUs(pauseEndUs, bucket.atUs, bucket.rampEndUs))
 end
 
--- What a request asks of the burst, with what must remain for more urgent ones.
+-- The tokens of the burst that must remain for more urgent requests.
+function Debt.keptTokens(limit, priority)
+  if not limit.kept or priority == 0 then
+    return 0
+  end
+  return priority == 1 and limit.kept.normal or limit.kept.low
+end
+
+-- What a request asks of the burst, with what must remain.
 local function askedTokens(limit, cost, priority)
   local within = limit.oversize and min(cost, limit.burst) or cost
-  if limit.ranked then
-    return within + min(limit.kept[priority], limit.burst - within)
-  end
-  return within
+  return limit.kept and within + min(Debt.keptTokens(limit, priority), limit.burst - within) or within
 end
 
 -- From the bucket's own time until the cost fits.

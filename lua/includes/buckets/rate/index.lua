@@ -11,22 +11,16 @@ local Drain = require 'buckets/rate/drain'
 local Line = require 'buckets/line'
 local Pause = require 'buckets/pause'
 local Fields = require 'fields'
+local State = require 'buckets/state'
 local C = require 'constants'
 local Call = require 'call'
 local Ask = require 'ask'
-local expireAfterMs = require('clock').expireAfterMs
 local put = require('reply').put
 local REASON = require 'reasons'
 local Rate = { reason = REASON.rate, reserves = true }
 local nowUs, coldAtUs, governorPausedUntilUs, version = Call.nowUs, Call.coldAtUs, Call.pausedUntilUs, Call.version
 local debtWaitUs = Debt.waitUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
-
-function Rate.prepare(limit)
-  limit.kept = limit.ranked and { [0] = 0, limit.keptNormal, limit.keptLow } or nil
-  limit.penalty = limit.penaltyAfterUs > 0 and require('buckets/rate/penalty').rule(limit) or nil
-  limit.adaptive = limit.adaptiveMax > 0 and require('buckets/adaptive').rule(limit) or nil
-end
 
 -- The microsecond from which the state says nothing more than none does, for a bucket that is full at `fullUs`.
 local function expiresAfter(bucket, fullUs)
@@ -103,7 +97,7 @@ end
 
 -- A request of high priority passes the line where priorities mean something.
 function Rate.passesLine(bucket)
-  return bucket.limit.ranked and Ask.priority == 0
+  return bucket.limit.kept and Ask.priority == 0
 end
 
 -- Where the line ends once this cost has joined it.
@@ -114,7 +108,7 @@ end
 -- Whether grants from this bucket are made ahead at all.
 function Rate.canReserve(bucket)
   local limit = bucket.limit
-  return not limit.adaptive and (not limit.ranked or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
+  return not limit.adaptive and (not limit.kept or Ask.priority == 0) and bucket.pauseEndUs <= nowUs
 end
 
 function Rate.staysExact(bucket, cost, startUs)
@@ -211,8 +205,7 @@ function Rate.remaining(bucket)
 end
 
 function Rate.available(bucket)
-  local limit = bucket.limit
-  return max(0, Rate.remaining(bucket) - (limit.ranked and limit.kept[Ask.priority] or 0))
+  return max(0, Rate.remaining(bucket) - Debt.keptTokens(bucket.limit, Ask.priority))
 end
 
 function Rate.effective(bucket)
@@ -226,33 +219,25 @@ function Rate.save(bucket)
     if bucket.refused ~= bucket.storedRefused and bucket.refusingSinceUs ~= storedSinceUs then
       Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
     end
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
   Fields.set('debt', bucket.debt)
-  Fields.set('at', bucket.atUs)
-  Fields.set('granted', bucket.granted)
   if not (bucket.sameTerms and bucket.storedRate == bucket.rate) then
     Fields.set('rate', bucket.rate)
     Fields.set('unit', bucket.limit.periodUs)
     Fields.set('burst', bucket.limit.burst)
     Fields.set('version', version)
   end
-  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
-  Fields.setOrDelete('refused', bucket.refused, 0)
   Fields.setOrDelete('last', bucket.lastUs, 0)
   Fields.setOrDelete('promised', bucket.promised, bucket.storedPromised)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
   Fields.setOrDelete('ramp', bucket.rampFromUs, bucket.storedRampFromUs)
   Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
   Fields.setOrDelete('penalty', bucket.penaltyUntilUs, 0)
-  if bucket.adaptive then
-    Fields.setText('adaptive', require('buckets/adaptive').asText(bucket.adaptive))
-  elseif bucket.hadAdaptive then
-    Fields.delete 'adaptive'
+  if bucket.adaptive or bucket.hadAdaptive then
+    require('buckets/adaptive').save(bucket)
   end
-  Fields.write(bucket.key)
   -- A full bucket is the same as none once its line is forgotten; the state carries its own times, this is clean-up.
-  expireAfterMs(bucket.key, ceil((Rate.expiresUs(bucket) - nowUs) / 1000))
+  State.save(bucket, Rate.expiresUs(bucket))
 end
 
 return Rate

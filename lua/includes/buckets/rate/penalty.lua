@@ -7,10 +7,6 @@ local nowUs = require('call').nowUs
 local Penalty = {}
 local floor, max = math.floor, math.max
 
-function Penalty.rule(limit)
-  return { afterUs = limit.penaltyAfterUs, permille = limit.penaltyPermille, forUs = limit.penaltyForUs }
-end
-
 function Penalty.reduced(rule, rate)
   return max(1, floor((rate * rule.permille) / 1000))
 end

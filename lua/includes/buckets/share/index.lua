@@ -9,10 +9,10 @@ local Group = require 'buckets/share/group'
 local Line = require 'buckets/line'
 local Pause = require 'buckets/pause'
 local Fields = require 'fields'
+local State = require 'buckets/state'
 local C = require 'constants'
 local Call = require 'call'
 local movedBy = require('numbers').movedBy
-local expireAfterMs = require('clock').expireAfterMs
 local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
 local nowUs = Call.nowUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
@@ -184,19 +184,12 @@ Share.saveTogether = Group.saveAll
 
 function Share.save(bucket)
   if not bucket.changed then
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
   Fields.set('debt', bucket.debt)
-  Fields.set('at', bucket.atUs)
-  Fields.set('granted', bucket.granted)
   Fields.set('share', bucket.share)
-  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
-  Fields.setOrDelete('refused', bucket.refused, 0)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
-  Fields.write(bucket.key)
   local keptUs = bucket.pausedUntilUs == 0 and 0 or bucket.pausedUntilUs + C.PAUSE_KEPT_US
-  local expiresUs = max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + C.LINE_GRACE_US
-  expireAfterMs(bucket.key, ceil((expiresUs - nowUs) / 1000))
+  State.save(bucket, max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + C.LINE_GRACE_US)
 end
 
 return Share

@@ -10,10 +10,10 @@ local Log = require 'buckets/window/log'
 local Line = require 'buckets/line'
 local Pause = require 'buckets/pause'
 local Fields = require 'fields'
+local State = require 'buckets/state'
 local REASON = require 'reasons'
 local MODE = require 'modes'
 local asText = require('numbers').asText
-local expireAfterMs = require('clock').expireAfterMs
 local nowUs = require('call').nowUs
 local C = require 'constants'
 local Window = { reason = REASON.window }
@@ -177,17 +177,15 @@ end
 function Window.save(bucket)
   local limit = bucket.limit
   if not bucket.changed then
-    return Line.save(bucket)
+    return State.saveRefusals(bucket)
   end
   Log.takeOver(bucket)
   local counts = {}
   for index = 1, #bucket.counts do
     counts[index] = asText(bucket.counts[index])
   end
-  Fields.set('at', bucket.atUs)
   Fields.set('start', bucket.start)
   Fields.setText('counts', table.concat(counts, ' '))
-  Fields.set('granted', bucket.granted)
   Fields.set('mode', limit.mode)
   Fields.set('window', limit.windowUs)
   if limit.mode == MODE.log then
@@ -196,15 +194,7 @@ function Window.save(bucket)
     Fields.set('total', bucket.total)
     Fields.set('last', bucket.lastUs)
   end
-  Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
-  Fields.setOrDelete('refused', bucket.refused, 0)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
-  Fields.write(bucket.key)
-  local ms = ceil((Window.expiresUs(bucket) - nowUs) / 1000)
-  expireAfterMs(bucket.key, ms)
-  if limit.mode == MODE.log then
-    expireAfterMs(bucket.entries, ms)
-  end
+  State.save(bucket, Window.expiresUs(bucket), limit.mode == MODE.log and bucket.entries or nil)
 end
 
 return Window

@@ -3,52 +3,50 @@ import type { Charge } from '../../../core/decide/verdict.ts';
 import type { Adaptive } from '../../../core/limits/adaptive.ts';
 import type { Limit } from '../../../core/limits/limit.ts';
 import { fastestRate } from '../../../core/limits/rate.ts';
-import { KIND, LIMIT_FIELDS, MODE } from './protocol.ts';
+import { KIND, LIMIT_FIELDS, LIMIT_PARTS, MODE, PART_FIELDS } from './protocol.ts';
 import type { Numbers } from './reply.ts';
 
 /** What a call has to know of each kind of limit; lua/includes/buckets has the other side. */
 
-type Kinds = keyof typeof LIMIT_FIELDS;
 type Field<Name> = Name extends `${infer Asked}?` ? Asked : Name;
-type ValuesOf<K extends Kinds> = Record<Field<(typeof LIMIT_FIELDS)[K][number]> & string, number | boolean>;
+type Values<Names extends readonly string[]> = Record<Field<Names[number]> & string, number | boolean>;
+type Parts = { readonly [P in keyof typeof PART_FIELDS]: Values<(typeof PART_FIELDS)[P]> | null };
+type Fields = typeof LIMIT_FIELDS;
+type PartOf<K extends keyof Fields> = (typeof LIMIT_PARTS)[K][number];
+type Written<K extends keyof Fields> = Values<Fields[K]> & Pick<Parts, PartOf<K>>;
 
-const VALUES: { readonly [K in Kinds]: (limit: Extract<Limit, { kind: K }>) => ValuesOf<K> } = {
-  rate: (limit) => {
-    const { rate, periodUs, burst, oversize, kept, penalty, maxKeys, adaptive, options } = limit;
-    return {
-      ...adaptiveValues(adaptive, options.periodMs * 1_000),
-      ...{ rate, periodUs, burst, oversize, fastest: fastestRate(limit), maxKeys: maxKeys ?? 0 },
-      ...{ ranked: kept !== null, keptNormal: kept?.[1] ?? 0, keptLow: kept?.[2] ?? 0 },
-      penaltyAfterUs: penalty?.afterUs ?? 0,
-      penaltyPermille: penalty?.permille ?? 0,
-      penaltyForUs: penalty?.forUs ?? 0,
-    };
-  },
-  window: ({ mode, max, windowUs, cells, aligned, maxKeys }) => ({
-    ...{ mode: MODE[mode], max, windowUs, cells, aligned, maxKeys: maxKeys ?? 0 },
+const VALUES: { readonly [K in keyof Fields]: (limit: Extract<Limit, { kind: K }>) => Written<K> } = {
+  rate: (limit) => ({
+    ...limit,
+    maxKeys: limit.maxKeys ?? 0,
+    fastest: fastestRate(limit),
+    kept: limit.kept && { any: true, normal: limit.kept[1], low: limit.kept[2] },
+    penalty: limit.penalty && { ...limit.penalty },
+    adaptive: adaptiveValues(limit.adaptive, limit.options.periodMs * 1_000),
   }),
-  concurrency: ({ max, leaseUs, adaptive }) => ({ max, leaseUs, ...adaptiveValues(adaptive, 0) }),
+  window: (limit) => ({ ...limit, mode: MODE[limit.mode], maxKeys: limit.maxKeys ?? 0 }),
+  concurrency: (limit) => ({ ...limit, adaptive: adaptiveValues(limit.adaptive, 0) }),
 };
 
-function adaptiveValues(adaptive: Adaptive | null, periodUs: number) {
-  const thousandths = (value: number | undefined) => Math.round((value ?? 0) * 1_000);
-  return {
-    adaptiveMin: thousandths(adaptive?.min),
-    adaptiveMax: thousandths(adaptive?.max),
-    adaptiveGradient: adaptive?.mode === 'gradient',
-    adaptiveLatencyUs: adaptive?.latencyUs ?? 0,
-    adaptiveErrorPermille: adaptive?.errorPermille ?? 0,
-    adaptivePeriodUs: adaptive === null ? 0 : periodUs,
+const thousandths = (value: number): number => Math.round(value * 1_000);
+
+const adaptiveValues = (adaptive: Adaptive | null, periodUs: number): Parts['adaptive'] =>
+  adaptive && {
+    ...adaptive,
+    ...{ min: thousandths(adaptive.min), max: thousandths(adaptive.max) },
+    gradient: adaptive.mode === 'gradient',
+    periodUs,
   };
-}
+
+const numbers = (names: readonly string[], values: object | null): number[] =>
+  names.map((name) => Number((values as Record<string, unknown> | null)?.[name.replace('?', '')] ?? 0));
 
 /** A limit as lua/decide.lua takes it: its kind, then the numbers of one. */
 export function limitNumbers(limit: Limit): number[] {
-  const values = (VALUES[limit.kind] as (limit: Limit) => Record<string, number | boolean>)(limit);
-  return [
-    KIND[limit.kind],
-    ...LIMIT_FIELDS[limit.kind].map((field) => Number(values[field.replace('?', '')])),
-  ];
+  const { kind } = limit;
+  const values = (VALUES[kind] as (limit: Limit) => Partial<Parts>)(limit);
+  const parts = LIMIT_PARTS[kind].flatMap((part) => numbers(PART_FIELDS[part], values[part] ?? null));
+  return [KIND[kind], ...numbers(LIMIT_FIELDS[kind], values), ...parts];
 }
 
 /** Whether the demand is for slots, which have holders and a queue. */

@@ -39,38 +39,26 @@ export const REASONS = [
 /** How a window counts, in the order of their numbers (from 1). */
 const MODES = ['fixed', 'sliding', 'log'] as const;
 
-/** `adaptiveMax` 0: the limit is not adaptive. Thousandths; period 0: of slots. */
-const ADAPTIVE_FIELDS = [
-  'adaptiveMin',
-  'adaptiveMax',
-  'adaptiveGradient?',
-  'adaptiveLatencyUs',
-  'adaptiveErrorPermille',
-  'adaptivePeriodUs',
-] as const;
-
 /**
  * The numbers of a limit, after that of its kind. A name that ends with ? is a yes (1) or no (0). Of a rate: rate is units a
- * microsecond, periodUs units a token; penalties are 0 0 0 for none, maxKeys 0 for any number.
+ * microsecond, periodUs units a token; kept is what normal and low requests must leave. maxKeys 0: any number.
  */
 export const LIMIT_FIELDS = {
-  rate: [
-    'rate',
-    'periodUs',
-    'burst',
-    'oversize?',
-    'ranked?',
-    'keptNormal',
-    'keptLow',
-    'penaltyAfterUs',
-    'penaltyPermille',
-    'penaltyForUs',
-    'maxKeys',
-    'fastest',
-    ...ADAPTIVE_FIELDS,
-  ],
+  rate: ['rate', 'periodUs', 'burst', 'oversize?', 'maxKeys', 'fastest'],
   window: ['mode', 'max', 'windowUs', 'cells', 'aligned?', 'maxKeys'],
-  concurrency: ['max', 'leaseUs', ...ADAPTIVE_FIELDS],
+  concurrency: ['max', 'leaseUs'],
+} as const;
+
+/** What a limit may have besides, after those; all 0: it has none. Adaptive values are in thousandths; period 0: of slots. */
+export const PART_FIELDS = {
+  kept: ['any?', 'normal', 'low'],
+  penalty: ['afterUs', 'permille', 'forUs'],
+  adaptive: ['max', 'min', 'gradient?', 'latencyUs', 'errorPermille', 'periodUs'],
+} as const;
+export const LIMIT_PARTS = {
+  rate: ['kept', 'penalty', 'adaptive'],
+  window: [],
+  concurrency: ['adaptive'],
 } as const;
 
 /** What peek replies for each bucket, in this order. */
