@@ -57,5 +57,6 @@ export function createGovernor(options: CreateGovernorOptions): Governor {
     graceMs,
     instance,
     random: Math.random,
+    warn: (message) => process.emitWarning(message, 'FlyballWarning'),
   });
 }

@@ -171,7 +171,7 @@ function counters(): Counters {
   let returned = 0;
   for (const worker of workers) {
     if (!(worker instanceof GovernedWorker)) continue;
-    held += worker.governing.held + worker.governing.aside;
+    held += worker.governing.held + worker.governing.nearby;
     deferrals += worker.governing.deferrals;
     returned += worker.governing.returned;
   }

@@ -101,3 +101,9 @@ function editDistance(a: string, b: string): number {
   }
   return row[b.length]!;
 }
+
+/** A promise where a value is wanted is refused later; its own rejection must not end the process meanwhile. */
+export function handled<T>(value: T): T {
+  if (value instanceof Promise) value.catch(() => {});
+  return value;
+}

@@ -1,4 +1,6 @@
 import type { Decision, Grant, LimitState, Refusal, Reservation } from './answers.ts';
+import { Attempts } from './calls/attempt.ts';
+import { openDesk } from './calls/desk.ts';
 import type { ReservationHandle } from './calls/grant.ts';
 import {
   checkNames,
@@ -6,24 +8,27 @@ import {
   RESERVE_NAMES,
   type RequestOptions,
   type ReserveOptions,
+  RUN_NAMES,
   type RunOptions,
   type WaitOptions,
 } from './calls/options.ts';
-import { Outcomes, type WorkOutcome } from './calls/outcomes.ts';
+import { Outcomes } from './calls/outcomes.ts';
 import { limitStates, type PeekOptions } from './calls/peek.ts';
 import { Reserving } from './calls/reserve.ts';
-import { Running, type Work } from './calls/run.ts';
-import type { Place } from './calls/slot-queue.ts';
+import { runUnder, type Work } from './calls/run.ts';
 import * as steering from './calls/steer.ts';
-import { Waiting } from './calls/wait.ts';
-import { Waiters } from './calls/waiters.ts';
+import { waitN } from './calls/wait.ts';
 import { oneOf } from './checks.ts';
 import type { Clock } from './clock.ts';
-import type { Cost, Keys } from './decide/demands.ts';
+import type { Cost } from './decide/demands.ts';
 import type { FeedbackOptions } from './downstream/feedback.ts';
-import { GovernorClosedError, InvalidOptionError } from './errors.ts';
+import {
+  GovernorClosedError,
+  InvalidOptionError,
+  isGovernorClosedError,
+  isStoreUnavailableError,
+} from './errors.ts';
 import type { Limits } from './limits/limit.ts';
-import type { Deferrals } from './ports/deferrals.ts';
 import type { GovernorEvents } from './ports/events.ts';
 import type { Store } from './ports/store.ts';
 
@@ -38,9 +43,16 @@ export interface GovernorParts {
   readonly instance: string;
   /** A number from 0 to 1, for jitter. */
   readonly random: () => number;
+  /** Tells people what went wrong in work that is done, where nobody waits for it any more. */
+  readonly warn: (message: string) => void;
 }
 
-/** The control point of one downstream: all who act on it ask here first. Made by `createGovernor`. */
+/**
+ * The control point of one downstream: all who act on it ask here first. Made by `createGovernor`.
+ *
+ * Most callers want `run`: it waits, runs the work and gives back what it holds. `allow` never waits, `wait` does, `reserve` says
+ * when. With a concurrency limit, release what these three give you. `peek` only looks.
+ */
 export class Governor {
   readonly name: string;
   /** Time as this governor sees it; adapters wait by it, so that a test's fake clock governs them too. */
@@ -49,11 +61,10 @@ export class Governor {
   readonly graceMs: number;
   readonly #store: Store;
   readonly #instance: string;
-  readonly #waiters: Waiters;
   readonly #reserving: Reserving;
-  readonly #waiting: Waiting;
+  readonly #attempts: Attempts;
   readonly #outcomes: Outcomes;
-  readonly #running: Running;
+  readonly #warn: (message: string) => void;
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -64,16 +75,17 @@ export class Governor {
     this.graceMs = graceMs;
     this.#store = store;
     this.#instance = parts.instance;
-    this.#waiters = new Waiters(clock, parts.maxWaiters);
-    this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
-    this.#waiting = new Waiting(store, clock, graceMs, this.#waiters, this.#reserving);
+    this.#warn = parts.warn;
     this.#outcomes = new Outcomes(store, clock, parts.random);
-    this.#running = new Running(clock, this.#waiting, this.#outcomes);
+    this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
+    const attemptParts = { store, clock, graceMs, reserving: this.#reserving };
+    this.#attempts = new Attempts(attemptParts, parts.maxWaiters);
+    openDesk(this, { ...attemptParts, outcomes: this.#outcomes });
   }
 
   /** Calls of this process that wait at this moment. */
   get waiting(): number {
-    return this.#waiters.count;
+    return this.#attempts.waiters.count;
   }
 
   /** {@link allowN} with cost 1. */
@@ -91,7 +103,7 @@ export class Governor {
    * @param options.keys - Values for the limits declared with `by`.
    * @returns `{ allowed: true }`, or the limit that refused and when to come back.
    *
-   * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`: the cost or a key is none. Mend the call.
+   * @throws {@link InvalidOptionError} `FLYBALL_INVALID_OPTION`: the cost or a key is not valid. Fix the call.
    * @throws {@link CostExceedsBurstError} `FLYBALL_COST_EXCEEDS_BURST`: can never pass. Split the job or raise the burst.
    * @throws {@link StoreUnavailableError} `FLYBALL_STORE_UNAVAILABLE`: nothing was decided.
    * @throws {@link GovernorClosedError} `FLYBALL_GOVERNOR_CLOSED`.
@@ -116,8 +128,7 @@ export class Governor {
    * Takes `cost` tokens now, to be used from `startsInMs` on.
    *
    * A request reserves only while no limit in it is wider than the one that makes it wait: where a key makes it wait and
-   * a governor-wide limit is in the request, it is refused, since the reservation would idle all other keys. With
-   * `slots` a refusal gives a place in the key's line instead, which charges nothing.
+   * a governor-wide limit is in the request, it is refused, since the reservation would idle all other keys.
    *
    * @param cost - As for {@link allowN}.
    * @param options.maxWaitMs - Longest time until the start, in milliseconds. Default `Infinity`.
@@ -165,7 +176,7 @@ export class Governor {
    * @see WaitN in golang.org/x/time/rate, whose rules these are; unlike it, the reservation lives in the store.
    */
   waitN(cost: Cost, options: WaitOptions = {}): Promise<Grant> {
-    return this.#waiting.waitN(cost, options);
+    return waitN(this.#attempts, this.clock, cost, options);
   }
 
   /**
@@ -176,14 +187,27 @@ export class Governor {
    * failed; if it throws a {@link Throttled}, the governor (or its keys) is paused for that long.
    *
    * @param options.cost - Default 1.
-   * @param options.settle - Tells from the result what it has cost after all.
+   * @param options.settle - Tells from the result what it has cost after all. Work that is done is not lost: if this throws or
+   *   gives no valid cost, the result is returned all the same, the estimate stays charged, and the process is warned
+   *   (`FlyballWarning`).
    * @throws As {@link waitN}; and whatever `work` throws.
    *
    * @example
    * const reply = await governor.run({ cost: 500, settle: (reply) => reply.usage.tokens }, () => complete(prompt));
    */
-  run<T>(options: RunOptions<T>, work: Work<T>): Promise<T> {
-    return this.#running.run(options, work);
+  async run<T>(options: RunOptions<T>, work: Work<T>): Promise<T> {
+    if (typeof work !== 'function') throw new InvalidOptionError('work', 'a function', work);
+    checkNames(options, RUN_NAMES);
+    const { cost = 1, settle, ...waitOptions } = options;
+    if (settle !== undefined && typeof settle !== 'function') {
+      throw new InvalidOptionError('settle', 'a function of the result', settle);
+    }
+    const grant = await waitN(this.#attempts, this.clock, cost, waitOptions);
+    const { keys } = waitOptions;
+    const report = (error: unknown) => this.#report(error);
+    const ended = await runUnder(this.clock, this.#outcomes, { grant, keys, work, settle, report });
+    if ('throttled' in ended) throw ended.throttled;
+    return ended.result;
   }
 
   /**
@@ -323,7 +347,7 @@ export class Governor {
    */
   close(): Promise<void> {
     this.#closed ??= (async () => {
-      await this.#waiters.endAll(new GovernorClosedError(this.name));
+      await this.#attempts.end(new GovernorClosedError(this.name));
       this.#reserving.close();
       this.#outcomes.close();
       await this.#store.close();
@@ -331,34 +355,10 @@ export class Governor {
     return this.#closed;
   }
 
-  /** @internal For adapters: as {@link reserveN}, and waits in the queue of a concurrency limit if that has no slot. */
-  reserveQueued(cost: Cost, options: ReserveOptions): Promise<ReservationHandle | Refusal> {
-    return this.#reserving.reserve(cost, options, true);
-  }
-
-  /** @internal For adapters: a call of `holder` may be woken from now on. */
-  enterQueue(holder: string): Place {
-    return this.#reserving.slotQueue.enter(holder);
-  }
-
-  /** @internal For adapters: gives up a place in the queues for slots. */
-  leaveQueue(cost: Cost, keys: Keys | undefined, holder: string): Promise<void> {
-    return this.#store.leave({ cost, keys, holder });
-  }
-
-  /** @internal For adapters: what became of a grant's work. */
-  tell(grant: ReservationHandle, keys: Keys | undefined, outcome: WorkOutcome): void {
-    this.#outcomes.tell(grant, keys, outcome);
-  }
-
-  /** @internal For adapters: called when reservations were recalled, so that who waits for their start asks again. */
-  onRecall(listener: () => void): () => void {
-    return this.#reserving.onRecall(listener);
-  }
-
-  /** @internal For adapters: the jobs that are put aside now. */
-  get deferrals(): Deferrals {
-    return this.#store.deferrals;
+  // A store that is away says so to the next call; a mistake would stay unseen.
+  #report(error: unknown): void {
+    if (isStoreUnavailableError(error) || isGovernorClosedError(error)) return;
+    this.#warn(`governor "${this.name}": ${error instanceof Error ? error.message : String(error)}`);
   }
 
   #assertOpen(): void {

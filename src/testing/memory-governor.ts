@@ -37,6 +37,7 @@ export function memoryGovernor(options: GovernorOptions & { clock?: FakeClock })
       graceMs,
       instance: 'memory',
       random: Math.random,
+      warn: (message) => process.emitWarning(message, 'FlyballWarning'),
     }),
     clock,
     store,

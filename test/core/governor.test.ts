@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type AskTerms, deskOf } from '../../src/core/calls/desk.ts';
 import {
   isCostExceedsBurstError,
   isGovernorClosedError,
@@ -91,14 +92,19 @@ describe('reserve', () => {
       hasTurn: false,
       retryAfterMs: 500,
     });
-    const place = { ...acme, turns: 'keyed' } as const;
-    expect(await governor.reserveN(1, place)).toMatchObject({ hasTurn: true, retryAfterMs: 500 });
-    expect(await governor.reserveN(1, place)).toMatchObject({
+    const ask = (terms: AskTerms) =>
+      deskOf(governor)
+        .attempts()
+        .begin({ ...acme, cost: 1 })
+        .ask(terms);
+    const place = { turns: 'keyed' } as const;
+    expect(await ask(place)).toMatchObject({ hasTurn: true, retryAfterMs: 500 });
+    expect(await ask(place)).toMatchObject({
       hasTurn: true,
       retryAfterMs: 1_000,
       reason: 'line',
     });
-    expect(await governor.reserveN(1, { ...place, maxTurnMs: 1_499 })).toMatchObject({ hasTurn: false });
+    expect(await ask({ ...place, maxTurnMs: 1_499 })).toMatchObject({ hasTurn: false });
     expect(await governor.peek(acme)).toMatchObject([
       { lineMs: 0 },
       { limit: 'shop', lineMs: 1_500, granted: 4 },
@@ -108,13 +114,12 @@ describe('reserve', () => {
   it('lets who returns at his place in', async () => {
     const { governor, clock } = governed(LIMITS);
     await governor.allowN(4, acme);
-    await governor.reserveN(1, { ...acme, turns: 'keyed' });
+    const attempts = deskOf(governor).attempts();
+    await attempts.begin({ ...acme, cost: 1 }).ask({ turns: 'keyed' });
     await clock.advance(500);
     expect(await governor.reserveN(1, acme)).toMatchObject({ allowed: false, reason: 'line' });
-    expect(await governor.reserveN(1, { ...acme, returning: true })).toMatchObject({
-      allowed: true,
-      startsInMs: 0,
-    });
+    const returning = attempts.begin({ ...acme, cost: 1, returning: true });
+    expect(await returning.ask({})).toMatchObject({ allowed: true, startsInMs: 0 });
   });
 });
 
@@ -236,10 +241,6 @@ describe('a request that is wrong', () => {
     ['maxWaitMs', Number.NaN],
     ['maxWaitMs', -1],
     ['maxWaitMs', '5'],
-    ['maxTurnMs', -1],
-    ['patienceMs', Number.NaN],
-    ['turns', 'key'],
-    ['turns', true],
   ])('reserveN refuses %s: %s', async (option, value) => {
     const { governor, store } = governed(LIMITS);
     await expect(governor.reserveN(1, { [option]: value })).rejects.toMatchObject({

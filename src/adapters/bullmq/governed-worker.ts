@@ -20,7 +20,7 @@ export interface GovernedWorkerListener<T, R, N extends string> extends WorkerLi
  * BullMQ's Worker with one more option: each job asks a governor before it runs.
  *
  * Its concurrency follows what the limit can feed; `concurrency` is the most. Jobs that would have to wait stay in the
- * queue, in order and with their priority; a job whose key is closed is put aside until its slot. Sandboxed processors
+ * queue, in order and with their priority; a job whose key has no room is deferred until its turn. Sandboxed processors
  * (a path or URL) are governed too: in this process, before the job is handed to the sandbox.
  *
  * `close()` ends all holds: their tokens are handed back, and the jobs go back to the head of the queue without an
@@ -73,7 +73,7 @@ export class GovernedWorker<T = any, R = any, N extends string = string> extends
     return this.#governed.governing;
   }
 
-  /** The jobs of its queue that are put aside at this moment, by all its workers. */
+  /** The jobs of its queue that are deferred at this moment, by all its workers. */
   deferred(): Promise<Deferred> {
     return this.#governed.deferred();
   }

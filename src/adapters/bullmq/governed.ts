@@ -11,12 +11,12 @@ export interface Governed<T, R, N extends string> {
   (job: Job<T, R, N>, token?: string, signal?: AbortSignal): Promise<R>;
   /**
    * Gives it a handle on the worker that runs it, for the feed. Without one it still governs, but fetches what it then
-   * has to put aside: more starts per job, and order kept less well.
+   * has to defer: more starts per job, and order kept less well.
    */
   attach(worker: Worker<T, R, N>): void;
   /** What it does now and has done. */
   readonly governing: GoverningState;
-  /** The jobs of the attached worker's queue that are put aside at this moment, by all its workers. */
+  /** The jobs of the attached worker's queue that are deferred at this moment, by all its workers. */
   deferred(): Promise<Deferred>;
 }
 

@@ -1,11 +1,9 @@
 import type { Job } from 'bullmq';
 import type { Refusal } from '../../core/answers.ts';
-import type { Priority } from '../../core/calls/options.ts';
+import { type Cost, hasDesk, type Keys, keyValue, type Priority, wholeCost } from '../../core/calls/desk.ts';
 import { durationMs, knownNames, oneOf, plainObject, wholeNumber } from '../../core/checks.ts';
-import type { Cost, Keys } from '../../core/decide/demands.ts';
-import { InvalidOptionError } from '../../core/errors.ts';
-import { Governor } from '../../core/governor.ts';
-import { constantCost, constantKeys } from './constants.ts';
+import { InvalidOptionError, isInvalidOptionError } from '../../core/errors.ts';
+import type { Governor } from '../../core/governor.ts';
 
 /** What becomes of a refused job. */
 export type RefusedAction = 'delay' | 'requeue' | 'fail' | 'drop';
@@ -13,16 +11,16 @@ export type RefusedAction = 'delay' | 'requeue' | 'fail' | 'drop';
 /** Decides it job by job; may be asynchronous. */
 export type OnRefused<J> = (job: J, refusal: Refusal) => RefusedAction | Promise<RefusedAction>;
 
-/** What becomes of a job that was put aside as often, or for as long, as it may be. */
+/** What becomes of a job that was deferred as often, or for as long, as it may be. */
 export type DeferralEnd = 'fail' | 'drop' | 'delay';
 
 /** A job that meets `maxDeferrals` or `maxDeferredMs`. */
 export interface DeferralLimit {
-  /** How often it was put aside. */
+  /** How often it was deferred. */
   readonly count: number;
   /** Milliseconds since it first was. */
   readonly deferredMs: number;
-  /** Why it would be put aside once more; null: its processor threw `Throttled`. */
+  /** Why it would be deferred once more; null: its processor threw `Throttled`. */
   readonly refusal: Refusal | null;
 }
 
@@ -55,20 +53,20 @@ export interface GovernOptions<J = Job<any, any, any>> {
    */
   maxHoldMs?: number;
   /**
-   * What becomes of a job that would have to wait longer. `'delay'` (default): it is put aside until its slot.
-   * `'requeue'`: it goes to the tail, so that others run first; at its slot if nothing else waits. `'fail'`: it fails
+   * What becomes of a job that would have to wait longer. `'delay'` (default): it is deferred until its turn.
+   * `'requeue'`: it goes to the tail, so that others run first; at its turn if nothing else waits. `'fail'`: it fails
    * with a RefusedError, which is an attempt. `'drop'`: it completes without having run. Or a function.
    */
   onRefused?: RefusedAction | OnRefused<J>;
-  /** How often a job may be put aside before a start: a whole number from 1. Default: no limit. */
+  /** How often a job may be deferred before a start: a whole number from 1. Default: no limit. */
   maxDeferrals?: number;
   /**
-   * How long a job may be put aside in all before a start, in milliseconds, from its first deferral to its next slot: 1
+   * How long a job may be deferred in all before a start, in milliseconds, from its first deferral to its next turn: 1
    * or more. Default: no limit.
    */
   maxDeferredMs?: number;
   /**
-   * What becomes of a job that would be put aside beyond that. `'fail'` (default): it fails with a DeferralLimitError,
+   * What becomes of a job that would be deferred beyond that. `'fail'` (default): it fails with a DeferralLimitError,
    * for good, whatever `attempts` it has left. `'drop'`: it completes without having run. Or a function, which may also
    * answer `'delay'`: once more.
    */
@@ -126,7 +124,7 @@ export function parseGovernOptions<J extends { id?: string | undefined }>(option
   const { governor, cost = 1, keys, maxHoldMs = 1_000, onRefused = 'delay', bypass, onBypass } = given;
   const { priority = 'normal', settle } = given;
   const { maxDeferrals, maxDeferredMs = FOREVER, onDeferralLimit = 'fail' } = given;
-  if (!isGovernor(governor))
+  if (governor === undefined || !hasDesk(governor))
     throw new InvalidOptionError('govern.governor', 'what createGovernor() returns', governor);
   for (const [name, value] of Object.entries({ settle, bypass, onBypass })) {
     if (value !== undefined && typeof value !== 'function') {
@@ -162,15 +160,38 @@ export function parseGovernOptions<J extends { id?: string | undefined }>(option
   });
 }
 
+/**
+ * Values given in place of functions are the same for all jobs, so what is wrong with them is said when the worker is made, not
+ * by its first job. Whether the limits have such names is the store's to say, and may change.
+ */
+function constantCost(cost: Cost): () => Cost {
+  named(() => {
+    if (typeof cost !== 'object') return wholeCost('cost', cost, 1);
+    for (const [limit, tokens] of Object.entries(plainObject('cost', cost)))
+      wholeCost(`cost.${limit}`, tokens, 0);
+  });
+  return () => cost;
+}
+
+function constantKeys(keys: Keys | undefined): () => Keys | undefined {
+  named(() => {
+    if (keys === undefined) return;
+    for (const [attribute, value] of Object.entries(plainObject('keys', keys))) keyValue(attribute, value);
+  });
+  return () => keys;
+}
+
 function constantPriority(priority: unknown): () => Priority {
   const constant = oneOf('govern.priority', priority, ['high', 'normal', 'low']);
   return () => constant;
 }
 
-// Structurally, so that a governor made by another copy of the package is one too.
-function isGovernor(value: unknown): value is Governor {
-  return (
-    value instanceof Governor ||
-    (typeof value === 'object' && value !== null && 'reserveQueued' in value && 'onRecall' in value)
-  );
+/** The checks are those of a request; the option they speak of here is another one. */
+function named(check: () => unknown): void {
+  try {
+    check();
+  } catch (error) {
+    if (!isInvalidOptionError(error)) throw error;
+    throw new InvalidOptionError(`govern.${error.option}`, error.expected, error.received);
+  }
 }

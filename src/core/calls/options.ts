@@ -1,6 +1,6 @@
-import { durationMs, flag, knownNames, oneOf, plainObject } from '../checks.ts';
-import type { Terms } from '../decide/ask.ts';
+import { durationMs, knownNames, oneOf, plainObject } from '../checks.ts';
 import type { Cost, Keys } from '../decide/demands.ts';
+import type { Terms } from '../decide/ask.ts';
 import { InvalidOptionError } from '../errors.ts';
 
 /** How urgent a request is, to limits that `reserve` a share of their burst. */
@@ -26,19 +26,29 @@ export interface RequestOptions {
 export interface ReserveOptions extends RequestOptions {
   /** Longest time until the start, in milliseconds; 0: now or not at all. Default `Infinity`. */
   maxWaitMs?: number;
+}
+
+/** How this process asks: what waits and adapters say besides. */
+export interface AskOptions {
+  keys?: Keys | undefined;
+  priority?: Priority | undefined;
+  holder?: string | undefined;
+  maxWaitMs?: number;
   /**
-   * Which refusals give a place in the line. `'none'` (default): none. `'keyed'`: those of limits with `by`. `'all'`:
+   * Which refusals give a turn in the line. `'none'` (default): none. `'keyed'`: those of limits with `by`. `'all'`:
    * governor-wide limits too.
    */
   turns?: 'none' | 'keyed' | 'all';
-  /** Longest time until a slot, in milliseconds. Default `Infinity`. */
+  /** Longest time until a turn, in milliseconds. Default `Infinity`. */
   maxTurnMs?: number;
-  /** This request was given a slot before and comes back from it. Default false. */
+  /** This request was given a turn before and comes back from it. Default false. */
   returning?: boolean;
-  /** A returning request that must wait no longer than this keeps its place; milliseconds, default 1,000. */
+  /** A returning request that must wait no longer than this keeps its turn; milliseconds, default 1,000. */
   patienceMs?: number;
   /** How long the work has waited already, in milliseconds: what makes it more urgent with time. Default 0. */
   waitedMs?: number;
+  /** It waits in the queue of a concurrency limit that has no slot. Default false. */
+  queue?: boolean;
 }
 
 export interface WaitOptions extends RequestOptions {
@@ -62,15 +72,7 @@ const AGES_MS = 10_000;
 const FOREVER = Number.POSITIVE_INFINITY;
 
 export const REQUEST_NAMES = ['keys', 'priority', 'holder'];
-export const RESERVE_NAMES = [
-  ...REQUEST_NAMES,
-  'maxWaitMs',
-  'turns',
-  'maxTurnMs',
-  'returning',
-  'patienceMs',
-  'waitedMs',
-];
+export const RESERVE_NAMES = [...REQUEST_NAMES, 'maxWaitMs'];
 export const WAIT_NAMES = [...REQUEST_NAMES, 'maxWaitMs', 'signal'];
 export const RUN_NAMES = [...WAIT_NAMES, 'cost', 'settle'];
 
@@ -94,19 +96,16 @@ export function classOf(priority: unknown = 'normal', waitedMs = 0): Terms['prio
   return Math.max(0, given - Math.floor(waitedMs / AGES_MS)) as Terms['priority'];
 }
 
-export function termsOf(options: ReserveOptions): Terms {
-  const { priority, waitedMs = 0, maxWaitMs = FOREVER, maxTurnMs = FOREVER } = options;
-  const { turns = 'none', returning = false, patienceMs = DEFAULT_PATIENCE_MS } = options;
-  oneOf('turns', turns, ['none', 'keyed', 'all']);
-  const maxTurnUs = toUs(durationMs('maxTurnMs', maxTurnMs, 0, FOREVER));
+export function termsOf(options: AskOptions): Terms {
+  const { priority, waitedMs, maxWaitMs = FOREVER, maxTurnMs = FOREVER, turns = 'none' } = options;
   return {
     maxWaitUs: toUs(durationMs('maxWaitMs', maxWaitMs, 0, FOREVER)),
-    maxTurnUs: turns === 'none' ? 0 : maxTurnUs,
+    maxTurnUs: turns === 'none' ? 0 : toUs(maxTurnMs),
     turns: turns === 'all' ? 'all' : 'keyed',
-    returning: flag('returning', returning),
-    patienceUs: toUs(durationMs('patienceMs', patienceMs, 0, FOREVER)),
-    priority: classOf(priority, durationMs('waitedMs', waitedMs, 0, FOREVER)),
-    queue: false,
+    returning: options.returning ?? false,
+    patienceUs: toUs(options.patienceMs ?? DEFAULT_PATIENCE_MS),
+    priority: classOf(priority, waitedMs),
+    queue: options.queue ?? false,
   };
 }
 

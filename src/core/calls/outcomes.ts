@@ -51,14 +51,26 @@ export class Outcomes {
     if (pauseMs > 0) await this.#pauseFor(pauseMs, keys);
   }
 
-  /** Pauses whom work that was throttled asks for. The error is the news, whatever the store says: never rejects. */
-  async throttled(error: Throttled): Promise<void> {
-    const ms = pauseOf(error, this.clock.wallMs());
-    if (ms === 0) return;
-    await this.#pauseFor(ms, error.keys).catch((refused: unknown) => {
-      // Keys that are none must not mean no pause.
-      if (isInvalidOptionError(refused)) return this.#pauseFor(ms, undefined).catch(() => {});
-    });
+  /**
+   * Work was throttled: pauses whom it asks for. Never rejects.
+   *
+   * @param report - Told why a pause was not kept as it was asked for.
+   */
+  async throttled(
+    error: Throttled,
+    report: (error: unknown) => void,
+  ): Promise<{ readonly pauseMs: number; readonly isPaused: boolean }> {
+    const pauseMs = pauseOf(error, this.clock.wallMs());
+    const pause = (keys: Keys | undefined): Promise<boolean> =>
+      this.#pauseFor(pauseMs, keys).then(
+        () => true,
+        (refused: unknown) => {
+          report(refused);
+          // Invalid keys must not turn a pause into no pause: pause the whole governor.
+          return keys !== undefined && isInvalidOptionError(refused) && pause(undefined);
+        },
+      );
+    return { pauseMs, isPaused: pauseMs > 0 && (await pause(error.keys)) };
   }
 
   close(): void {

@@ -3,15 +3,14 @@ import { wholeNumber } from '../checks.ts';
 import type { Clock } from '../clock.ts';
 import type { Cost, Keys } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
-import { Pauses } from '../pauses.ts';
 import { Emitter, type GovernorEvents } from '../ports/events.ts';
 import type { StoreMessage } from '../ports/messages.ts';
 import type { Store } from '../ports/store.ts';
 import { ReservationHandle, type Standing } from './grant.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
-import { checkedRequest, holderOf, type RequestOptions, type ReserveOptions, termsOf } from './options.ts';
+import { type AskOptions, checkedRequest, holderOf, type RequestOptions, termsOf } from './options.ts';
 import { SlotQueue } from './slot-queue.ts';
-import { Recall } from './standing.ts';
+import { Pauses, Recall } from './standing.ts';
 import { StoreClock } from './store-clock.ts';
 
 /** What reserving needs of the governor that it is for. */
@@ -40,7 +39,7 @@ export class Reserving {
   readonly #recall: Recall;
   readonly #onRecall = new Set<() => void>();
   #holders = 0;
-  #deaf: (() => void) | undefined;
+  #unsubscribe: (() => void) | undefined;
 
   readonly #assertOpen: () => void;
 
@@ -55,18 +54,17 @@ export class Reserving {
     this.#recall = new Recall(store, clock, () => this.#recalled());
   }
 
-  /** @param queue - Whether it waits in the queue of a concurrency limit that has no slot. */
-  async reserve(cost: Cost, options: ReserveOptions, queue = false): Promise<ReservationHandle | Refusal> {
+  async reserve(cost: Cost, options: AskOptions): Promise<ReservationHandle | Refusal> {
     const { keys } = options;
     const holder = holderOf(options.holder) ?? this.nextHolder();
-    const terms = queue ? { ...termsOf(options), queue } : termsOf(options);
+    const terms = termsOf(options);
     const askedMs = this.#clock.monoMs();
     this.#assertOpen();
     const verdict = await this.#store.acquire({ cost, keys, holder }, terms);
     if (!verdict.granted) {
       const { limit, by, reason, waitUs, hasTurn } = verdict;
       // From now on it matters what others do.
-      if (queue || reason === 'paused') this.listen();
+      if (terms.queue || reason === 'paused') this.listen();
       const retryAfterMs = Math.ceil(waitUs / 1_000);
       return { allowed: false, limit: limit.name, keyed: by !== null, reason, retryAfterMs, hasTurn };
     }
@@ -91,7 +89,7 @@ export class Reserving {
     if (decidedMs === undefined && options.maxWaitMs !== 0) {
       // Granted, but nobody knows how long ago: as good as missed. The next reply is vouched for by this one.
       await handle.cancel();
-      return this.reserve(cost, options, queue);
+      return this.reserve(cost, options);
     }
     return handle;
   }
@@ -124,7 +122,7 @@ export class Reserving {
 
   /** Hears from the store what others do; from the first time on that it matters. */
   listen(): void {
-    this.#deaf ??= this.#store.subscribe((message) => this.#heard(message));
+    this.#unsubscribe ??= this.#store.subscribe((message) => this.#heard(message));
   }
 
   #heard(message: StoreMessage): void {
@@ -175,7 +173,7 @@ export class Reserving {
   }
 
   close(): void {
-    this.#deaf?.();
+    this.#unsubscribe?.();
     this.events.clear();
     this.#keeper.close();
     this.#recall.close();

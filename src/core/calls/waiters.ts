@@ -38,6 +38,12 @@ export class Waiters {
     }
   }
 
+  /** Throws what would end a sleep that began now. */
+  check(signal: AbortSignal | undefined): void {
+    if (this.#ended !== undefined) throw this.#ended.reason;
+    signal?.throwIfAborted();
+  }
+
   /**
    * Resolves when the clock has reached `untilMonoMs`, with how late it is in milliseconds. Rejects with the signal's
    * reason if it aborts first, with {@link RECALLED}, or with the reason given to `endAll`, also if that was before.
@@ -50,9 +56,8 @@ export class Waiters {
     signal: AbortSignal | undefined,
     how: { readonly recallable?: boolean; readonly onWake?: (wake: () => void) => void } = {},
   ): Promise<number> {
-    if (this.#ended !== undefined) return Promise.reject(this.#ended.reason);
-    if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
+      this.check(signal);
       let cancelTimer: () => void = () => {};
       const settle = (finish: () => void) => {
         cancelTimer();

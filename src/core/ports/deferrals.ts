@@ -24,7 +24,7 @@ export interface NewDeferral {
 }
 
 /** A job that is put aside, as it is found again. */
-export interface Parked {
+export interface DeferredJob {
   readonly job: string;
   readonly turnUs: number;
   /** The delay that its queue was told, and the attempts that it had made then: how to know the deferral again. */
@@ -62,7 +62,7 @@ export interface Deferrals {
    * Those with slots after `afterUs`, in order of their slots: `count` of them, and whoever shares the slot of the last.
    * So the last slot of one page is where the next begins.
    */
-  list(queue: string, afterUs: number, count: number): Promise<Parked[]>;
+  list(queue: string, afterUs: number, count: number): Promise<DeferredJob[]>;
   /** Gives jobs new slots; those that are not put aside any more are left out. */
   move(queue: string, moves: readonly Move[]): Promise<void>;
   /**

@@ -16,3 +16,12 @@ export type StoreMessage =
   | { readonly kind: 'wake'; readonly holder: string }
   /** Messages may have been lost: who waits for one had better look. */
   | { readonly kind: 'missed' };
+
+/** What is heard of what others do. */
+export interface Messages {
+  /**
+   * Tells `listener` what happens elsewhere, from now until the function that is returned is called or the store is closed.
+   * Never throws: where messages cannot be had, there are none.
+   */
+  subscribe(listener: (message: StoreMessage) => void): () => void;
+}

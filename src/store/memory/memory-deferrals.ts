@@ -1,10 +1,10 @@
 import {
   type Deferral,
   type Deferrals,
+  type DeferredJob,
   KEPT_US,
   type Move,
   type NewDeferral,
-  type Parked,
 } from '../../core/ports/deferrals.ts';
 
 interface Entry {
@@ -63,14 +63,14 @@ export class MemoryDeferrals implements Deferrals {
     return { count: entries.length, oldest: { job: first[0], ageUs: seen(first[1], nowUs).ageUs } };
   }
 
-  async list(queue: string, afterUs: number, count: number): Promise<Parked[]> {
+  async list(queue: string, afterUs: number, count: number): Promise<DeferredJob[]> {
     this.nowUs();
-    const parked = [...(this.#queues.get(queue) ?? [])]
+    const found = [...(this.#queues.get(queue) ?? [])]
       .map(([job, { turnUs, delayMs, attempt }]) => ({ job, turnUs, delayMs, attempt }))
       .filter(({ turnUs }) => turnUs > afterUs)
       .sort((a, b) => a.turnUs - b.turnUs || byText(a.job, b.job));
-    const lastUs = parked[Math.min(count, parked.length) - 1]?.turnUs ?? afterUs;
-    return parked.filter(({ turnUs }) => turnUs <= lastUs);
+    const lastUs = found[Math.min(count, found.length) - 1]?.turnUs ?? afterUs;
+    return found.filter(({ turnUs }) => turnUs <= lastUs);
   }
 
   async move(queue: string, moves: readonly Move[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { GovernorClosedError, StoreUnavailableError } from '../../core/errors.ts';
-import type { Deferral, Deferrals, Move, NewDeferral, Parked } from '../../core/ports/deferrals.ts';
+import type { Deferral, Deferrals, DeferredJob, Move, NewDeferral } from '../../core/ports/deferrals.ts';
 import type { RedisClient } from './client/redis-client.ts';
 import { runScript } from './client/run-script.ts';
 import { deferredKeys, retimedKey } from './keys.ts';
@@ -54,18 +54,18 @@ export class RedisDeferrals implements Deferrals {
     return { count: wholeOf(count, reply), oldest: { job, ageUs: wholeOf(ageUs, reply) } };
   }
 
-  async list(queue: string, afterUs: number, count: number): Promise<Parked[]> {
+  async list(queue: string, afterUs: number, count: number): Promise<DeferredJob[]> {
     const reply = await this.#run(listDeferralsScript, this.#keys(queue), [String(afterUs), String(count)]);
-    const parked: Parked[] = [];
+    const found: DeferredJob[] = [];
     for (let at = 0; at < reply.length; at += 4) {
-      parked.push({
+      found.push({
         job: reply[at]!,
         turnUs: wholeOf(reply[at + 1], reply),
         delayMs: wholeOf(reply[at + 2], reply),
         attempt: wholeOf(reply[at + 3], reply),
       });
     }
-    return parked;
+    return found;
   }
 
   async move(queue: string, moves: readonly Move[]): Promise<void> {

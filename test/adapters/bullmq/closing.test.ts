@@ -15,7 +15,7 @@ describe.concurrent('close()', () => {
       await governor.allow();
       await addJobs(queue, 1_000);
       const worker = bench.worker(queue, { governor }, { concurrency });
-      await until(() => worker.governing.gate === 'closed', 'the gate closed');
+      await until(() => worker.governing.gate === 'shut', 'the gate closed');
 
       const calledMs = performance.now();
       await worker.close();
@@ -103,7 +103,7 @@ describe.concurrent('close()', () => {
       { concurrency: 10 },
     );
     for (const name of ['a', 'b', 'c']) await queue.add(name, {});
-    await until(() => worker.governing.aside === 3, 'three jobs waiting for their slots');
+    await until(() => worker.governing.nearby === 3, 'three jobs waiting for their slots');
 
     const calledMs = performance.now();
     await worker.close();
@@ -139,7 +139,7 @@ describe.concurrent('close()', () => {
     const running = worker.run().then(() => {
       ended = true;
     });
-    await until(() => worker.governing.gate === 'closed' && worker.governing.held === 0, 'the gate closed');
+    await until(() => worker.governing.gate === 'shut' && worker.governing.held === 0, 'the gate closed');
     await sleep(100);
     expect(ended).toBe(false);
 

@@ -2,6 +2,7 @@ import type { Job } from 'bullmq';
 import { isDeferralLimitError, perHour, perSecond } from 'flyball';
 import { attemptOf, type DeferralEnd, type DeferralLimit } from 'flyball/bullmq';
 import { describe, expect, test } from 'vitest';
+import { deskOf } from '../../../src/core/calls/desk.ts';
 import { addJobs, Bench, sleep, until, untilCompleted } from './bench.ts';
 
 const keys = { shop: 'acme' };
@@ -241,7 +242,7 @@ describe.concurrent('what is put aside', () => {
     const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(1_000) });
     const asked: string[] = [];
-    const { deferrals } = governor;
+    const { deferrals } = deskOf(governor);
     for (const name of ['note', 'find', 'forget'] as const) {
       const own = deferrals[name].bind(deferrals) as (...args: unknown[]) => Promise<never>;
       Object.assign(deferrals, {

@@ -126,6 +126,7 @@ export class Fleet {
       graceMs: 100,
       instance: 'simulated',
       random: Math.random,
+      warn: () => {},
     });
     const options = {
       cost: (job: Job) => job.data.cost ?? 1,

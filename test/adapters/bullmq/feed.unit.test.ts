@@ -146,7 +146,7 @@ describe('a fleet follows', () => {
     await fleet.run(2_000);
     const paused = await fleet.measure(15_000);
     expect(paused.starts.length).toBe(0);
-    expect(fleet.states.every(({ gate, held }) => gate === 'closed' && held === 0)).toBe(true);
+    expect(fleet.states.every(({ gate, held }) => gate === 'shut' && held === 0)).toBe(true);
     const refusedBefore = fleet.refusals;
     await fleet.run(4_000);
     const { tokensPerSecond, startsPerJob } = await fleet.measure(4_000);
@@ -249,15 +249,7 @@ describe('a flood of one key', () => {
 describe('Feed', () => {
   type Step =
     | {
-        do:
-          | 'arrived'
-          | 'refused'
-          | 'reopened'
-          | 'steppedAside'
-          | 'steppedBack'
-          | 'started'
-          | 'ended'
-          | 'left';
+        do: 'arrived' | 'refused' | 'reopened' | 'stepsNearby' | 'stepsBack' | 'started' | 'ended' | 'left';
       }
     | { do: 'granted'; waitMs: number; nextMs: number }
     | { do: 'setMax'; max: number };
@@ -266,7 +258,7 @@ describe('Feed', () => {
     {
       weight: 8,
       arbitrary: fc.record({
-        do: fc.constantFrom('refused', 'reopened', 'steppedAside', 'steppedBack', 'started', 'ended', 'left'),
+        do: fc.constantFrom('refused', 'reopened', 'stepsNearby', 'stepsBack', 'started', 'ended', 'left'),
       }),
     },
     {
@@ -292,7 +284,7 @@ describe('Feed', () => {
         (first, maxHoldMs, steps) => {
           let max = first;
           const feed = new Feed(max, maxHoldMs);
-          const here = { held: 0, aside: 0, running: 0 };
+          const here = { held: 0, nearby: 0, running: 0 };
           const move = (from: keyof typeof here | null, to: keyof typeof here | null): boolean => {
             if (from !== null && here[from] === 0) return false;
             if (from !== null) here[from] -= 1;
@@ -301,8 +293,8 @@ describe('Feed', () => {
           };
           for (const each of steps) {
             if (each.do === 'arrived' && move(null, 'held')) feed.arrived();
-            if (each.do === 'steppedAside' && move('held', 'aside')) feed.steppedAside();
-            if (each.do === 'steppedBack' && move('aside', 'held')) feed.steppedBack();
+            if (each.do === 'stepsNearby' && move('held', 'nearby')) feed.stepsNearby();
+            if (each.do === 'stepsBack' && move('nearby', 'held')) feed.stepsBack();
             if (each.do === 'started' && move('held', 'running')) feed.started();
             if (each.do === 'ended' && move('running', null)) feed.ended();
             if (each.do === 'left' && move('held', null)) feed.left();
@@ -314,8 +306,8 @@ describe('Feed', () => {
               max = each.max;
               feed.setMax(max);
             }
-            expect({ held: feed.held, aside: feed.aside, running: feed.running }).toEqual(here);
-            expect(feed.inside).toBe(here.held + here.aside + here.running);
+            expect({ held: feed.held, nearby: feed.nearby, running: feed.running }).toEqual(here);
+            expect(feed.inside).toBe(here.held + here.nearby + here.running);
             expect(Number.isInteger(feed.concurrency)).toBe(true);
             expect(feed.concurrency).toBeGreaterThanOrEqual(1);
             expect(feed.concurrency).toBeLessThanOrEqual(max);

@@ -2,6 +2,7 @@ import type { Job } from 'bullmq';
 import { type CreateGovernorOptions, perSecond } from 'flyball';
 import { Throttled } from 'flyball/bullmq';
 import { describe, expect, test } from 'vitest';
+import { deskOf } from '../../../src/core/calls/desk.ts';
 import { addJobs, Bench, countsOf, sleep, until, untilCompleted } from './bench.ts';
 
 const limits: CreateGovernorOptions['limits'] = {
@@ -22,7 +23,7 @@ describe.concurrent('a pause of the whole governor', () => {
       { governor, keys, maxDeferrals: 1, maxHoldMs: 200 },
       { concurrency: 4 },
     );
-    await until(() => worker.governing.gate === 'closed', 'the gate is shut');
+    await until(() => worker.governing.gate === 'shut', 'the gate is shut');
     await sleep(500);
     const { waiting = 0, active = 0, ...others } = await countsOf(queue);
     expect([waiting + active, others]).toEqual([20, {}]);
@@ -61,7 +62,7 @@ describe.concurrent('a pause of a key', () => {
       await until(async () => (await countsOf(queue)).delayed === 16, 'all are put aside');
       for (const job of await queue.getDelayed()) {
         await until(async () => {
-          const noted = await governor.deferrals.find(job.queueQualifiedName, job.id!, 0);
+          const noted = await deskOf(governor).deferrals.find(job.queueQualifiedName, job.id!, 0);
           return noted?.count === 0;
         }, 'a deferral that does not count');
       }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Job, Queue, Worker } from 'bullmq';
 import { describe, expect, test } from 'vitest';
-import type { Pace } from '../../../src/adapters/bullmq/defer/pace.ts';
+import type { Pace } from '../../../src/adapters/bullmq/admit/pace.ts';
 import { Retimer } from '../../../src/adapters/bullmq/defer/retimer.ts';
 import { perHour } from '../../../src/core/limits/rate.ts';
 import { memoryGovernor } from '../../../src/testing/memory-governor.ts';

@@ -1,6 +1,7 @@
 import type { Queue } from 'bullmq';
 import type { CreateGovernorOptions, Governor } from 'flyball';
 import { describe, expect, test, vi } from 'vitest';
+import { deskOf } from '../../../src/core/calls/desk.ts';
 import { addJobs, Bench, excessOver, sleep, until, untilCompleted } from './bench.ts';
 
 type Configured = (configured: { version: number }) => void;
@@ -50,7 +51,7 @@ describe('after a change of the limits', () => {
     expect(Math.min(...(await dueInMs(queue)))).toBeGreaterThan(500_000);
 
     await change(bench, governor, shopLimit(50, 1_000));
-    const move = vi.spyOn(governor.deferrals, 'move');
+    const move = vi.spyOn(deskOf(governor).deferrals, 'move');
     const changedMs = performance.now();
     await hears(2);
     await until(() => move.mock.calls.flatMap(([, moves]) => moves).length >= 500, 'all have new times');
@@ -112,7 +113,7 @@ describe('after a change of the limits', () => {
     const retried = await queue.add('b', {}, { attempts: 2, backoff: { type: 'fixed', delay: 3_600_000 } });
     const [moved, gone, deferred] = await Promise.all([1, 2, 3].map(() => queue.add('a', {})));
     await until(async () => (await queue.getDelayedCount()) === 5, 'five delayed');
-    await governor.deferrals.note(queue.qualifiedName, {
+    await deskOf(governor).deferrals.note(queue.qualifiedName, {
       job: retried.id!,
       delayMs: 3_600_000,
       attempt: 0,
@@ -131,7 +132,9 @@ describe('after a change of the limits', () => {
     expect(await delayOf(moved!.id!)).toBe(1_800_000);
     await until(
       async () =>
-        (await governor.deferrals.list(queue.qualifiedName, 0, 10)).every(({ job }) => job !== gone!.id),
+        (await deskOf(governor).deferrals.list(queue.qualifiedName, 0, 10)).every(
+          ({ job }) => job !== gone!.id,
+        ),
       'the one that is gone is forgotten',
     );
   });
@@ -144,7 +147,7 @@ describe('after a change of the limits', () => {
     for (const { governor } of fleet) bench.worker(queue, { governor, keys }, { concurrency: 5 });
     await addJobs(queue, 21, { name: 'a' });
     await until(async () => (await queue.getDelayedCount()) === 20, 'twenty put aside');
-    const moves = fleet.map(({ governor }) => vi.spyOn(governor.deferrals, 'move'));
+    const moves = fleet.map(({ governor }) => vi.spyOn(deskOf(governor).deferrals, 'move'));
 
     for (const version of [2, 3]) {
       await change(bench, fleet[0]!.governor, shopLimit(1, 600_000 / version));

@@ -194,7 +194,7 @@ describe.concurrent('close()', () => {
     );
     return { queue, governor, holder, worker, keys: keyed ? keys : {} };
   };
-  const inside = ({ governing: { held, aside } }: GovernedWorker) => held + aside;
+  const inside = ({ governing: { held, nearby } }: GovernedWorker) => held + nearby;
 
   test.for([false, true])(
     'with jobs that wait for slots is quick, and leaves nothing active (by key: %s)',
@@ -289,7 +289,7 @@ describe.concurrent('options that reach the governor', () => {
     await addJobs(queue, 6, { name: 'low', data: { priority: 'low' } });
     const worker = bench.worker(queue, { governor, priority, maxHoldMs: 50 }, { concurrency: 1 });
     await until(() => bench.startsOf('low').length === 4, 'the low ones that may');
-    await until(() => worker.governing.gate === 'closed', 'the gate is shut');
+    await until(() => worker.governing.gate === 'shut', 'the gate is shut');
     expect(await governor.allowAtMost(10)).toBe(3);
     expect(await governor.allowAtMost(10, { priority: 'high' })).toBe(3);
     expect(bench.startsOf('low')).toHaveLength(4);

@@ -53,7 +53,7 @@ describe.concurrent('while the governor’s store is away', () => {
     await addJobs(queue, 20);
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
     const worker = bench.worker(queue, { governor }, { concurrency: 5 });
-    await until(() => worker.governing.gate === 'closed', 'the gate closed');
+    await until(() => worker.governing.gate === 'shut', 'the gate closed');
     await sleep(200);
     const calledMs = performance.now();
     await worker.close();
@@ -61,7 +61,7 @@ describe.concurrent('while the governor’s store is away', () => {
     expect(await countsOf(queue)).toEqual({ waiting: 20 });
 
     const again = bench.worker(queue, { governor }, { concurrency: 5 });
-    await until(() => again.governing.gate === 'closed', 'the gate closed');
+    await until(() => again.governing.gate === 'shut', 'the gate closed');
     await startRedis([], store.port);
     await untilCompleted(queue, 20);
     expect(bench.starts.length).toBe(20);
@@ -97,7 +97,7 @@ describe.concurrent('while the governor’s store is away', () => {
     const worker = bench.worker(queue, { governor }, { concurrency: 5 });
     await until(() => bench.starts.length >= 10, 'some jobs done');
     await governor.close();
-    await until(() => worker.governing.gate === 'closed', 'the gate closed');
+    await until(() => worker.governing.gate === 'shut', 'the gate closed');
     await sleep(300);
     const started = bench.starts.length;
     expect(await countsOf(queue)).toEqual({ completed: started, waiting: 100 - started });

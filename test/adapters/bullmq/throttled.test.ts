@@ -123,7 +123,7 @@ describe.concurrent('a processor that throws Throttled', () => {
       },
     );
     await addJobs(queue, 5);
-    await until(() => worker.governing.gate === 'closed', 'the gate is shut');
+    await until(() => worker.governing.gate === 'shut', 'the gate is shut');
     await untilCompleted(queue, 5);
 
     expect(told).toEqual([{ throttled: true, retryAfterMs: 1_200, grant: expect.anything() }]);

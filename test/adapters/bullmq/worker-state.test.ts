@@ -58,7 +58,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
     let closings = 0;
     const odd: string[] = [];
     const watching = setInterval(() => {
-      if (worker.governing.gate === 'closed') closings += 1;
+      if (worker.governing.gate === 'shut') closings += 1;
       if (worker.isPaused()) odd.push('paused');
       if (!worker.isRunning()) odd.push('not running');
     }, 2);
@@ -85,7 +85,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
       worker.on('resumed', () => events.push('resumed'));
       for (let n = 0; n < 16; n++) await governor.forceN(1);
       await addJobs(queue, 10);
-      await until(() => worker.governing.gate === 'closed', 'the gate closed');
+      await until(() => worker.governing.gate === 'shut', 'the gate closed');
 
       const calledMs = performance.now();
       await worker.pause(doNotWaitActive);
@@ -141,14 +141,14 @@ describe.concurrent('what the user sees of a governed worker', () => {
       { governor, keys: (job) => ({ shop: job.name }) },
       { concurrency: 10, work: () => released },
     );
-    expect(worker.governing).toMatchObject({ running: 0, held: 0, aside: 0, gate: 'open', granted: 0 });
+    expect(worker.governing).toMatchObject({ running: 0, held: 0, nearby: 0, gate: 'open', granted: 0 });
     for (const name of ['a', 'b', 'c', 'a', 'a']) await queue.add(name, {});
     await until(async () => (await queue.getDelayedCount()) === 2, 'two jobs put aside');
     await until(() => worker.governing.running === 3 && worker.governing.held === 0, 'all jobs decided');
     expect(worker.governing).toEqual({
       running: 3,
       held: 0,
-      aside: 0,
+      nearby: 0,
       target: expect.any(Number),
       gate: 'open',
       granted: 3,

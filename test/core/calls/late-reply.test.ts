@@ -38,6 +38,7 @@ it.each([
       graceMs,
       instance: 'late',
       random: Math.random,
+      warn: () => {},
     });
     if (idleMs !== undefined) {
       await governor.wait();

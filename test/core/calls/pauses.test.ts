@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Pauses } from '../../../src/core/pauses.ts';
+import { Pauses } from '../../../src/core/calls/standing.ts';
 import { FakeClock } from '../../../src/testing/index.ts';
 
 const acme = { shop: 'acme' };

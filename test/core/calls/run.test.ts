@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Throttled } from '../../../src/core/downstream/throttled.ts';
 import { InvalidOptionError, StoreUnavailableError } from '../../../src/core/errors.ts';
 import { perMinute, perSecond } from '../../../src/core/limits/rate.ts';
@@ -232,16 +232,22 @@ describe('settle', () => {
         throw new Error('no usage in the reply');
       },
     ],
-  ])('that %s is thrown, with the slot given back and the work told of once, as done', async ([, settle]) => {
-    const { governor, store, clock } = governed({
-      work: { kind: 'concurrency', max: 2, adaptive: { min: 1, max: 10 } },
-    });
-    const report = vi.spyOn(store, 'report');
-    await expect(governor.run({ settle }, () => 'result')).rejects.toThrow();
-    await clock.advance(1_000);
-    expect(report.mock.calls.map(([, calls]) => calls)).toMatchObject([
-      { calls: 1, failed: 0, throttled: 0 },
-    ]);
-    expect(await remaining(governor)).toEqual([2]);
-  });
+  ])(
+    'that %s loses no result: people are warned, the slot is given back, the work told of once',
+    async ([, settle]) => {
+      const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+      onTestFinished(() => warn.mockRestore());
+      const { governor, store, clock } = governed({
+        work: { kind: 'concurrency', max: 2, adaptive: { min: 1, max: 10 } },
+      });
+      const report = vi.spyOn(store, 'report');
+      expect(await governor.run({ settle }, () => 'result')).toBe('result');
+      expect(warn.mock.calls).toEqual([[expect.stringMatching(/^governor "test": /), 'FlyballWarning']]);
+      await clock.advance(1_000);
+      expect(report.mock.calls.map(([, calls]) => calls)).toMatchObject([
+        { calls: 1, failed: 0, throttled: 0 },
+      ]);
+      expect(await remaining(governor)).toEqual([2]);
+    },
+  );
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { deskOf } from '../../../src/core/calls/desk.ts';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
 import { governed, outcome, startsOf } from '../support/governed.ts';
 import { excess } from '../support/ledger.ts';
@@ -258,7 +259,10 @@ describe('a process that was blocked', () => {
     await governor.allow(acme);
     const { starts, done } = startsOf(clock, [0], () => governor.wait(acme));
     await clock.advance(0);
-    for (let n = 0; n < 5; n++) await governor.reserveN(1, { ...acme, maxWaitMs: 0, turns: 'keyed' });
+    const other = deskOf(governor)
+      .attempts()
+      .begin({ ...acme, cost: 1 });
+    for (let n = 0; n < 5; n++) await other.ask({ maxWaitMs: 0, turns: 'keyed' });
     expect(await governor.peek(acme)).toMatchObject([{ lineMs: 700 }]);
     clock.block(250);
     await clock.advance(0);

@@ -25,6 +25,7 @@ export function processes(limits: Limits, random: () => number = () => 0.5) {
       graceMs,
       instance: `process-${count}`,
       random,
+      warn: () => {},
     });
     onTestFinished(() => governor.close());
     return governor;

@@ -1,322 +1,273 @@
-import { type Job, WaitingError, type Worker } from 'bullmq';
-import type { Refusal } from '../../../core/answers.ts';
-import { RECALL_US } from '../../../core/buckets/constants.ts';
-import type { ReservationHandle } from '../../../core/calls/grant.ts';
-import type { Priority } from '../../../core/calls/options.ts';
-import type { Place } from '../../../core/calls/slot-queue.ts';
-import { RECALLED, Waiters } from '../../../core/calls/waiters.ts';
-import type { Cost, Keys } from '../../../core/decide/demands.ts';
-import { RefusedError } from '../../../core/errors.ts';
-import { PAUSED_LOOK_MS } from '../../../core/pauses.ts';
-import type { Deferring } from '../defer/deferring.ts';
-import { hasReturned } from '../defer/record.ts';
+import type { Job, Worker } from 'bullmq';
+import {
+  type AskTerms,
+  type Attempt,
+  type Attempts,
+  type Cost,
+  deskOf,
+  type Keys,
+  lookAgainMs,
+  type ReservationHandle,
+} from '../../../core/calls/desk.ts';
+import {
+  isCostExceedsBurstError,
+  isGovernorClosedError,
+  isInvalidOptionError,
+  isStoreUnavailableError,
+  RefusedError,
+} from '../../../core/errors.ts';
+import { type Deferring, hasReturned } from '../defer/defer.ts';
+import type { Room } from '../defer/room.ts';
+import type { Fetched } from '../fetch/arrivals.ts';
 import type { Feed } from '../fetch/feed.ts';
-import type { Fetching } from '../fetch/fetching.ts';
-import { PutBack } from '../fetch/put-back.ts';
+import type { Gate } from '../fetch/gate.ts';
+import type { PutBack } from '../fetch/put-back.ts';
 import type { Govern } from '../options.ts';
+import { asError, unrecoverable } from '../queue/job-errors.ts';
 import type { Counters } from '../state.ts';
-import type { Reach } from './reach.ts';
-import type { Refused } from './refused.ts';
+import { governorWideWaitMs, type Reach, reachOf } from './pace.ts';
+import { leaveFor, OnRefusedOption, waitFor } from './refusal.ts';
+import { bypass, type JobRequest, requestOf } from './request.ts';
 
-/** A job that asks to run. */
-export interface Asking<J> {
-  readonly job: J;
-  readonly token: string | undefined;
-  readonly signal: AbortSignal | undefined;
-  readonly cost: Cost;
+/** What a job may run under. */
+export interface Admitted {
+  readonly grant: ReservationHandle;
   readonly keys: Keys | undefined;
-  readonly priority: Priority;
-  readonly reach: Reach;
-  /** Its place in the order in which this worker fetched its jobs. */
-  readonly arrival: number;
 }
 
+/** What admission needs of the worker that it is for. */
+export interface AdmissionParts<J extends Job> {
+  readonly feed: Feed;
+  readonly deferring: Deferring<J>;
+  readonly putBack: PutBack;
+  readonly counters: Counters;
+  /** Tells the worker what went wrong. */
+  readonly report: (error: unknown) => void;
+}
+
+/** A job between its first question and its start, and how long it has waited here. */
+interface Candidate<J extends Job> extends Fetched<J>, JobRequest {
+  readonly attempt: Attempt;
+  readonly reach: Reach;
+  readonly room: Room<J>;
+  heldMs: number;
+  nearbyMs: number;
+}
+
+// A store that does not answer refuses nothing and grants nothing: the jobs stay queued, and it is asked again then.
+const STORE_RETRY_MS = 1_000;
 // The end tells jobs of one queue apart.
 const MAX_HOLDER_LENGTH = 200;
-
 /** The part of `maxHoldMs` for which a job is held where those behind it are to be looked at. */
 const FAIR_HOLD_PART = 5;
+/** Thrown into waits when the worker closes. */
+const CLOSING = Symbol('closing');
 
-/** Thrown into holds when the worker closes. */
-export const CLOSING = Symbol('closing');
-
-/**
- * Takes a job from its first question to its start, or out of the worker again: the hold, the wait aside for a near slot,
- * and what becomes of it if neither will do.
- */
+/** Takes a job from the fetch to its start, or out of the worker again. */
 export class Admission<J extends Job> {
-  readonly #waiters: Waiters;
-  readonly #putBack: PutBack;
-  readonly #endRecall: () => void;
-  #closing = false;
+  readonly #attempts: Attempts;
+  readonly #onRefused: OnRefusedOption<J>;
+  #gate: Gate | undefined;
   /** The cost that was asked about last: what the next job is likely to cost. */
-  lastCost: Cost = 1;
-  #worker: { readonly worker: Worker; readonly fetching: Fetching } | undefined;
-  /** Jobs that ask whether they may be aside. */
+  #lastCost: Cost = 1;
+  /** Jobs that ask whether they may wait nearby. */
   #claims = 0;
 
   constructor(
     private readonly govern: Govern<J>,
-    private readonly feed: Feed,
-    private readonly refused: Refused<J>,
-    private readonly deferring: Deferring<J>,
-    private readonly counters: Counters,
+    private readonly parts: AdmissionParts<J>,
   ) {
-    const { clock } = govern.governor;
-    this.#waiters = new Waiters(clock, Number.MAX_SAFE_INTEGER); // BullMQ's concurrency bounds them
-    this.#putBack = new PutBack(clock);
-    this.#endRecall = govern.governor.onRecall(() => this.#waiters.recall());
+    this.#attempts = deskOf(govern.governor).attempts();
+    this.#onRefused = new OnRefusedOption(govern);
   }
 
   /** From now on there is a worker whose fetching can be stopped. */
-  attach(worker: Worker, fetching: Fetching): void {
-    this.#worker = { worker, fetching };
+  attach(worker: Worker, gate: Gate): void {
+    this.#gate = gate;
+    this.#onRefused.attach(worker);
   }
 
-  /** The worker closes: all holds end, and their jobs go back. */
+  /** The worker closes: all waits end, and their jobs go back. */
   close(): void {
-    this.#closing = true;
-    this.#endRecall();
-    this.#putBack.hurry();
-    void this.#waiters.endAll(CLOSING);
+    void this.#attempts.end(CLOSING);
+  }
+
+  /** Milliseconds that a job would have to wait now at the limits that all jobs meet. */
+  governorWideWaitMs(): Promise<number> {
+    return governorWideWaitMs(this.govern.governor, this.#lastCost);
   }
 
   /** What the job may run under; undefined if it is dropped. Throws what tells BullMQ what became of it otherwise. */
-  async ask(asking: Asking<J>): Promise<ReservationHandle | undefined> {
-    const { governor } = this.govern;
-    if (this.#closing) throw CLOSING;
-    const holder = holderOf(asking.job);
-    const place = governor.enterQueue(holder);
+  async admit(fetched: Fetched<J>): Promise<Admitted | undefined> {
+    const { deferring, putBack, report } = this.parts;
+    const { job, signal } = fetched;
     try {
-      return await this.#ask(asking, place);
-    } finally {
-      place.leave();
-      // Those behind it must not wait for a place that nobody will take.
-      if (place.isTaken) void governor.leaveQueue(asking.cost, asking.keys, holder).catch(() => {});
+      const request = requestOf(this.govern, job);
+      const grant = await this.#grantFor(fetched, request);
+      return grant && { grant, keys: request.keys };
+    } catch (error) {
+      if (error === CLOSING) return putBack.toHead(fetched);
+      if (signal?.aborted && error === signal.reason) throw asError(error);
+      if (isStoreUnavailableError(error) || isGovernorClosedError(error)) {
+        report(error);
+        if (this.#gate === undefined) return deferring.deferUnrecorded(fetched, STORE_RETRY_MS);
+        this.#gate.shutFor(STORE_RETRY_MS);
+        return putBack.toHead(fetched);
+      }
+      if (isCostExceedsBurstError(error) || isInvalidOptionError(error)) throw unrecoverable(error);
+      throw asError(error);
     }
   }
 
-  async #ask(asking: Asking<J>, place: Place): Promise<ReservationHandle | undefined> {
-    const { governor, maxHoldMs } = this.govern;
-    const { job, signal, cost, keys, priority, reach } = asking;
-    const dueMs = (job.timestamp ?? Number.POSITIVE_INFINITY) + (job.opts?.delay ?? 0);
-    const beganMs = governor.clock.monoMs();
-    let held = false;
-    let asideMs = maxHoldMs;
-    const past = await this.deferring.pastOf(job);
-    let pardoned = false;
-    // Who may not want to be put aside takes no slot but a near one, which is waited for here.
-    let takesTurn = !this.refused.decidesLater && this.deferring.roomMs(past) >= 0;
-    let returning = hasReturned(job);
+  async #grantFor(fetched: Fetched<J>, request: JobRequest): Promise<ReservationHandle | undefined> {
+    const { job, signal } = fetched;
+    const { cost, keys, priority } = request;
+    if (request.bypass !== undefined) {
+      const grant = await bypass(this.govern, job, request, request.bypass, this.parts.report);
+      this.parts.counters.bypassed += 1;
+      return grant;
+    }
+    const reach = await reachOf(this.govern.governor, cost, keys);
+    this.#attempts.waiters.check(signal);
+    const asked = { cost, keys, priority, holder: holderOf(job), signal, returning: hasReturned(job) };
+    const attempt = this.#attempts.begin(asked);
+    try {
+      const room = await this.parts.deferring.roomOf(job);
+      return await this.#ask({ ...fetched, ...request, attempt, reach, room, heldMs: 0, nearbyMs: 0 });
+    } finally {
+      void attempt.end();
+    }
+  }
+
+  async #ask(candidate: Candidate<J>): Promise<ReservationHandle | undefined> {
+    const { job, attempt, room, reach } = candidate;
+    const { counters, deferring, feed, putBack } = this.parts;
+    // A job that may fail or be dropped takes only a turn near enough to wait for here. A job over its deferral limit takes
+    // none either: the jobs behind it would queue behind nothing.
+    let takesTurn = this.#onRefused.alwaysDefers && room.ms >= 0;
     for (;;) {
-      const nearMs = this.#roomAside ? asideMs : 0;
-      // Nor does who may not wait for it: those behind would wait for nothing.
-      const roomMs = pardoned ? Number.POSITIVE_INFINITY : this.deferring.roomMs(past);
-      // A hold that only keys ask for is one aside. Without room for it, the job had better have a slot.
-      const claims = !reach.governorWide && this.#roomAside;
+      // A hold that only keys ask for is one nearby. Without room for it, the job had better have a turn.
+      const claims = !reach.governorWide && this.#roomNearby;
       if (claims) this.#claims += 1;
-      place.asks();
-      const ask = governor.reserveQueued(cost, {
-        ...(keys === undefined ? {} : { keys }),
-        priority,
-        holder: place.holder,
-        waitedMs: Math.max(0, governor.clock.wallMs() - dueMs),
-        maxWaitMs: reach.governorWide || claims ? (takesTurn ? this.#longestHoldMs(reach) : maxHoldMs) : 0,
-        turns: this.#worker === undefined ? 'all' : 'keyed',
-        maxTurnMs: takesTurn ? Math.max(nearMs, roomMs) : nearMs,
-        returning,
-        patienceMs: asideMs,
-      });
-      const decision = await ask.finally(() => {
+      const answer = await attempt.ask(this.#terms(candidate, takesTurn, claims)).finally(() => {
         if (claims) this.#claims -= 1;
       });
-      this.lastCost = cost;
-      place.isTaken = !decision.allowed && decision.reason === 'concurrency';
-      if (decision.allowed) {
-        const heldMs = held ? governor.clock.monoMs() - beganMs : 0;
-        if (await this.#hold(decision, asking, heldMs)) return decision;
-        returning = true;
-      } else if (this.#mayQueue(decision, beganMs)) {
-        held ||= !decision.keyed;
-        await this.#inQueue(decision, asking, place);
-      } else if (this.#mayHoldForTurn(decision)) {
-        held = true;
-        await this.#sleep(governor.clock.monoMs() + decision.retryAfterMs, signal);
-        returning = true;
-      } else if (this.#mayStepAside(decision, returning, asideMs)) {
-        await this.#aside(decision.retryAfterMs, signal);
-        asideMs -= decision.retryAfterMs;
-        returning = true;
-      } else {
-        const action = takesTurn ? 'delay' : await this.refused.actionFor(job, decision);
-        if (action === 'drop') {
-          this.counters.dropped += 1;
-          return undefined;
-        }
-        if (action === 'fail') {
-          this.counters.failed += 1;
-          throw new RefusedError(decision.limit, decision.retryAfterMs);
-        }
-        if (this.#closing) throw CLOSING;
-        // All jobs meet a limit without keys: to let others pass would help none of them.
-        if (!decision.hasTurn && !decision.keyed && this.#worker !== undefined) {
-          this.shut(decision.retryAfterMs);
-          return this.toHead(job, asking.token, asking.arrival);
-        }
-        const requeues = action === 'requeue' && !decision.hasTurn;
-        const awayMs = requeues ? await this.refused.requeueMs(job) : undefined;
-        // A pause may be ended early, and a job that is put aside hears nothing of it.
-        const waitMs =
-          decision.reason === 'paused'
-            ? Math.min(decision.retryAfterMs, PAUSED_LOOK_MS)
-            : decision.retryAfterMs;
-        const delayMs = awayMs ?? waitMs;
-        // A pause is not the job's doing: it uses up none of what it may be deferred.
-        if (!pardoned && decision.reason !== 'paused' && delayMs > this.deferring.roomMs(past)) {
-          if ((await this.deferring.atLimit(job, past, decision, delayMs)) === 'drop') return undefined;
-          if (this.#closing) throw CLOSING;
-          pardoned = true;
-          // Who takes slots was given none, and asks once more.
-          if (takesTurn && !decision.hasTurn) continue;
-        }
-        if (takesTurn || decision.hasTurn || awayMs !== undefined) {
-          if (decision.hasTurn) this.feed.deferred();
-          return this.deferring.defer(asking, delayMs, { excused: decision.reason === 'paused' });
-        }
-        takesTurn = true;
+      this.#lastCost = candidate.cost;
+      if (answer.allowed) {
+        if (await this.#hold(answer, candidate)) return answer;
+        continue;
       }
+      const wait = waitFor(answer, {
+        attached: this.#gate !== undefined,
+        returning: attempt.returning,
+        roomNearby: this.#roomNearby,
+        nearbyMs: this.#nearbyMs(candidate),
+        holdMs: this.govern.maxHoldMs - candidate.heldMs,
+        maxHoldMs: this.govern.maxHoldMs,
+        defers: this.#onRefused.alwaysDefers,
+      });
+      if (wait !== 'away') {
+        const timeMs = await this.#timed(wait === 'nearby', () => attempt.sleep(answer));
+        if (wait === 'nearby') candidate.nearbyMs += timeMs;
+        else candidate.heldMs += timeMs;
+        continue;
+      }
+      const action = takesTurn ? 'delay' : await this.#onRefused.actionFor(job, answer);
+      const leaving = leaveFor(answer, action, this.#gate !== undefined);
+      if (leaving === 'drop') {
+        counters.dropped += 1;
+        return undefined;
+      }
+      if (leaving === 'fail') {
+        counters.failed += 1;
+        throw new RefusedError(answer.limit, answer.retryAfterMs);
+      }
+      this.#attempts.waiters.check(candidate.signal);
+      if (leaving === 'head') {
+        this.#gate?.refused(answer.retryAfterMs);
+        return putBack.toHead(candidate);
+      }
+      const tailMs = leaving === 'requeue' ? await this.#onRefused.requeueMs(job) : undefined;
+      const delayMs = tailMs ?? lookAgainMs(answer);
+      // A pause is not the job's doing: it uses up none of what it may be deferred.
+      const excused = answer.reason === 'paused';
+      if (!excused && delayMs > room.ms) {
+        if ((await room.exceed(answer, delayMs)) === 'drop') return undefined;
+        this.#attempts.waiters.check(candidate.signal);
+        // It was allowed to take a turn but got none within its room: ask once more.
+        if (takesTurn && !answer.hasTurn) continue;
+      }
+      if (takesTurn || answer.hasTurn || tailMs !== undefined) {
+        if (answer.hasTurn) feed.deferred();
+        return deferring.defer(candidate, delayMs, { excused });
+      }
+      takesTurn = true;
     }
+  }
+
+  #terms(candidate: Candidate<J>, takesTurn: boolean, claims: boolean): AskTerms {
+    const { job, reach, room } = candidate;
+    const dueMs = (job.timestamp ?? Number.POSITIVE_INFINITY) + (job.opts?.delay ?? 0);
+    const patienceMs = this.#nearbyMs(candidate);
+    const nearbyMs = this.#roomNearby || claims ? patienceMs : 0;
+    // So short that the feed, which sees to it that jobs are held for less than half of maxHoldMs, fetches on.
+    const part = takesTurn && this.#looksBehind(reach) ? FAIR_HOLD_PART : 1;
+    return {
+      waitedMs: Math.max(0, this.govern.governor.clock.wallMs() - dueMs),
+      maxWaitMs: reach.governorWide || claims ? this.govern.maxHoldMs / part : 0,
+      turns: this.#gate === undefined ? 'all' : 'keyed',
+      maxTurnMs: takesTurn ? Math.max(nearbyMs, room.ms) : nearbyMs,
+      patienceMs,
+    };
   }
 
   /** Waits for the start; false if it was missed or recalled, and the reservation is lost. */
-  async #hold(
-    reservation: ReservationHandle,
-    { reach, signal }: Asking<J>,
-    heldMs: number,
-  ): Promise<boolean> {
-    const { startsInMs, startsAtMonoMs } = reservation;
-    if (this.#closing) {
-      await reservation.cancel().catch(() => false); // lost, never granted twice
-      throw CLOSING;
-    }
-    const { clock, graceMs } = this.govern.governor;
-    const keyed = startsInMs > 0 && !reach.governorWide;
-    if (keyed) this.feed.steppedAside();
-    else {
-      // A job that waited for a near slot or in a queue was held all the same.
-      const waitMs = Math.max(startsInMs, heldMs);
+  async #hold(grant: ReservationHandle, { attempt, reach, heldMs }: Candidate<J>): Promise<boolean> {
+    const isNearby = grant.startsInMs > 0 && !reach.governorWide;
+    if (!isNearby) {
+      // A job that waited for a near turn or in a queue was held all the same.
+      const waitMs = Math.max(grant.startsInMs, heldMs);
       const nextWaitMs = this.#looksBehind(reach) ? waitMs : waitMs + reach.intervalMs;
-      this.feed.granted(waitMs, nextWaitMs);
-      this.#worker?.fetching.apply(nextWaitMs);
+      this.parts.feed.granted(waitMs, nextWaitMs);
+      this.#gate?.apply(nextWaitMs);
     }
-    const endWatch = reservation.watch();
+    if (grant.startsInMs > 0) this.parts.counters.holds += 1;
+    let met = false;
+    await this.#timed(isNearby, async () => {
+      met = await attempt.hold(grant);
+    });
+    if (met) this.parts.counters.granted += 1;
+    return met;
+  }
+
+  /** Waits in the worker. @returns for how long, in milliseconds. */
+  async #timed(isNearby: boolean, wait: () => Promise<void>): Promise<number> {
+    const { clock } = this.govern.governor;
+    const beganMs = clock.monoMs();
+    if (isNearby) this.parts.feed.stepsNearby();
+    this.#gate?.apply();
     try {
-      if (startsInMs > 0) {
-        this.counters.holds += 1;
-        await this.#waiters.sleep(startsAtMonoMs, signal, { recallable: startsInMs > RECALL_US / 1_000 });
-      }
-      signal?.throwIfAborted();
-      if (clock.monoMs() - startsAtMonoMs > graceMs || !reservation.stands()) {
-        await reservation.release();
-        return false;
-      }
-    } catch (ended) {
-      if (ended === RECALLED) return false;
-      await reservation.cancel().catch(() => false); // lost, never granted twice
-      throw ended;
+      await wait();
     } finally {
-      endWatch();
-      if (keyed) this.feed.steppedBack();
+      if (isNearby) this.parts.feed.stepsBack();
     }
-    this.counters.granted += 1;
-    return true;
+    return clock.monoMs() - beganMs;
   }
 
-  /**
-   * Whether a job that found no slot of a concurrency limit waits for one here. Of a limit that all jobs meet, for as long as
-   * it takes: its place in the queue is what it would lose, and the feed fetches few besides it.
-   */
-  #mayQueue({ reason, keyed }: Refusal, beganMs: number): boolean {
-    if (reason !== 'concurrency' || this.#closing) return false;
-    const waits = this.govern.governor.clock.monoMs() - beganMs < this.govern.maxHoldMs;
-    if (keyed) return waits && this.#roomAside;
-    return this.#worker !== undefined && (waits || !this.refused.decidesLater);
-  }
-
-  async #inQueue(refusal: Refusal, { signal }: Asking<J>, place: Place): Promise<void> {
-    if (place.woken()) return;
-    const untilMs = this.govern.governor.clock.monoMs() + refusal.retryAfterMs;
-    if (refusal.keyed) this.feed.steppedAside();
-    this.#worker?.fetching.apply();
-    try {
-      await this.#sleep(untilMs, signal, place.onWake);
-    } finally {
-      if (refusal.keyed) this.feed.steppedBack();
-    }
-  }
-
-  // A near slot of a limit that all jobs meet, and that cannot reserve for this one; or the near end of a pause of all.
-  #mayHoldForTurn({ hasTurn, reason, keyed, retryAfterMs }: Refusal): boolean {
-    const isNear = !keyed && retryAfterMs <= this.govern.maxHoldMs;
-    return isNear && (hasTurn || reason === 'paused') && this.#worker !== undefined;
-  }
-
-  // Whoever is recalled asks again: that is what its sleep was for.
-  async #sleep(untilMs: number, signal: AbortSignal | undefined, onWake?: (wake: () => void) => void) {
-    try {
-      await this.#waiters.sleep(untilMs, signal, { recallable: true, ...(onWake && { onWake }) });
-    } catch (ended) {
-      if (ended !== RECALLED) throw ended;
-    }
+  #nearbyMs({ nearbyMs }: Candidate<J>): number {
+    return Math.max(0, this.govern.maxHoldMs - nearbyMs);
   }
 
   // Under a fair limit what stands behind a job may be another key's, which has had less. So the worker goes on fetching, and
-  // who may not start soon is put aside; unless it might rather fail or be dropped, and had better not be fetched.
+  // a job that may not start soon is deferred; unless it might rather fail or be dropped: then it had better not be fetched.
   #looksBehind({ fair }: Reach): boolean {
-    return fair && !this.refused.decidesLater;
+    return fair && this.#onRefused.alwaysDefers;
   }
 
-  // So short that the feed, which sees to it that jobs are held for less than half of maxHoldMs, fetches on.
-  #longestHoldMs(reach: Reach): number {
-    const { maxHoldMs } = this.govern;
-    return this.#looksBehind(reach) ? maxHoldMs / FAIR_HOLD_PART : maxHoldMs;
-  }
-
-  // Jobs aside must leave room for those of other keys; without a handle on the worker, nobody knows how much there is.
-  get #roomAside(): boolean {
-    return (
-      this.#worker !== undefined &&
-      this.feed.aside + this.#claims < Math.floor(this.#worker.worker.concurrency / 2)
-    );
-  }
-
-  // A slot of its key that is near is waited for here.
-  #mayStepAside(refusal: Refusal, returning: boolean, asideMs: number): boolean {
-    const hasPlace = refusal.hasTurn || (refusal.keyed && returning);
-    return hasPlace && refusal.retryAfterMs <= asideMs && this.#roomAside && !this.#closing;
-  }
-
-  async #aside(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    this.feed.steppedAside();
-    this.#worker?.fetching.apply();
-    try {
-      await this.#sleep(this.govern.governor.clock.monoMs() + ms, signal);
-    } finally {
-      this.feed.steppedBack();
-    }
-  }
-
-  /** Puts the job back to the head of its queue. Only while the worker does not fetch: it would have it again at once. */
-  async toHead(job: J, token: string | undefined, arrival: number): Promise<never> {
-    this.counters.returned += 1;
-    await this.#putBack.put(job, token, arrival);
-    throw new WaitingError();
-  }
-
-  /** Stops fetching until a job would have to wait for less. */
-  shut(waitMs: number): void {
-    this.feed.refused();
-    this.#worker?.fetching.apply(waitMs);
+  // Jobs nearby must leave room for those of other keys; without a handle on the worker, nobody knows how much there is.
+  get #roomNearby(): boolean {
+    const { feed } = this.parts;
+    return this.#gate !== undefined && feed.nearby + this.#claims < Math.floor(feed.max / 2);
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Job, Queue, Worker } from 'bullmq';
+import { deskOf } from '../../../core/calls/desk.ts';
 import type { Governor } from '../../../core/governor.ts';
-import type { Pace } from './pace.ts';
-import { retime } from './retiming.ts';
+import type { Pace } from '../admit/pace.ts';
+import { retime } from './retime.ts';
 
 // While one process re-times; should it end in the middle, another may go on after this.
 const CLAIM_MS = 5_000;
@@ -9,7 +10,7 @@ const CLAIM_MS = 5_000;
 const DONE_MS = 3_600_000;
 
 /**
- * Re-times the jobs of one worker's queue that are put aside, each time the limits have changed: once in the fleet for
+ * Re-times the deferred jobs of one worker's queue, each time the limits have changed: once in the fleet for
  * each version of the limits. Who finds it claimed looks once more when the claim would have lapsed.
  */
 export class Retimer<J extends Job> {
@@ -21,7 +22,7 @@ export class Retimer<J extends Job> {
 
   /**
    * @param paceOf - The pace of a job under the limits in force.
-   * @param failed - Told why a re-timing ended early. The jobs then come at their old slots.
+   * @param failed - Told why a re-timing ended early. The jobs then come at their old turns.
    */
   constructor(
     private readonly governor: Governor,
@@ -53,7 +54,8 @@ export class Retimer<J extends Job> {
 
   async #retime(version: number, queueOf: () => Queue, looksAgain: boolean): Promise<void> {
     if (!this.#isLatest(version)) return;
-    const { clock, deferrals } = this.governor;
+    const { clock } = this.governor;
+    const { deferrals } = deskOf(this.governor);
     const queue = queueOf();
     const claim = (forMs: number, again: boolean) =>
       deferrals.claim(queue.qualifiedName, version, forMs, again);

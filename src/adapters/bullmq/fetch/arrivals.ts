@@ -1,5 +1,16 @@
 import type { Job } from 'bullmq';
 
+/** A job in the hands of its worker. */
+export interface Fetched<J extends Job = Job> {
+  readonly job: J;
+  /** BullMQ's token of this fetch. */
+  readonly token: string | undefined;
+  /** Aborts when the job is cancelled or the worker closes by force. */
+  readonly signal: AbortSignal | undefined;
+  /** Its place in the order in which this worker fetched its jobs. */
+  readonly arrival: number;
+}
+
 interface Arrived {
   readonly job: Job;
   readonly seen: number;

@@ -5,48 +5,51 @@ const MOST_LOOKED_AT = 16;
  * The feed: how many jobs a worker fetches, so that hardly any is refused. A job that is refused after it was fetched
  * is expensive; one that was not fetched stays in the queue, in order, with its priority, for nothing.
  *
- * A fetched job is held (it asks, or waits for its reservation), aside (it waits in process for a slot of its key), or
+ * A fetched job is held (it asks, or waits for its reservation), nearby (it waits in process for a turn of its key), or
  * running. What is controlled is `target`, the number of held jobs to aim at; running jobs are counted out, since they
  * have passed the limit, which makes it hold for jobs of a millisecond and of half a minute alike.
  *
- *   open    target ≥ 1. The worker fetches up to running + aside + target jobs, at most what the user set.
+ *   open    target ≥ 1. The worker fetches up to running + nearby + target jobs, at most what the user set.
  *           Tokens lie ready and all slots are in use → target grows by half. Held for less than a quarter of
- *           `maxHoldMs` → a little more; for more than half → less in proportion; a refusal → half, and closed. Put aside
- *           until a slot of its key → one more, up to a few: what stands behind it is to be looked at.
- *   closed  target < 1: even one held job waits for too long. The worker fetches nothing. It opens when the wait has
+ *           `maxHoldMs` → a little more; for more than half → less in proportion; a refusal → half, and shut. Deferred
+ *           until a turn of its key → one more, up to a few: what stands behind it is to be looked at.
+ *   shut    target < 1: even one held job waits for too long. The worker fetches nothing. It opens when the wait has
  *           fallen under half of `maxHoldMs` (`reopened`).
  *
- * Pure: no timers, no clock, no BullMQ. fetching.ts carries out what it says.
+ * Pure: no timers, no clock, no BullMQ. gate.ts carries out what it says.
  */
 export class Feed {
   #target = 1;
   #held = 0;
-  #aside = 0;
+  #nearby = 0;
   #running = 0;
   #refused = false;
+  readonly #maxHoldMs: number;
 
   /**
-   * @param max - The most jobs at a time: the user's `concurrency`.
+   * @param max - The most jobs at a time: the user's `concurrency`. Without a bound until a worker is attached.
    * @param maxHoldMs - The longest a job may be held.
    */
   constructor(
-    private max: number,
-    private readonly maxHoldMs: number,
-  ) {}
+    public max: number,
+    maxHoldMs: number,
+  ) {
+    this.#maxHoldMs = Math.max(1, maxHoldMs);
+  }
 
   get held(): number {
     return this.#held;
   }
 
-  get aside(): number {
-    return this.#aside;
+  get nearby(): number {
+    return this.#nearby;
   }
 
   get running(): number {
     return this.#running;
   }
 
-  /** The number of held jobs aimed at; below 1 the gate is closed. */
+  /** The number of held jobs aimed at; below 1 the gate is shut. */
   get target(): number {
     return this.#target;
   }
@@ -57,12 +60,12 @@ export class Feed {
 
   /** All jobs of this worker. */
   get inside(): number {
-    return this.#held + this.#aside + this.#running;
+    return this.#held + this.#nearby + this.#running;
   }
 
   /** How many jobs the worker may have at a time now: 1 to the user's maximum. */
   get concurrency(): number {
-    const wanted = this.#running + this.#aside + Math.max(1, Math.floor(this.#target));
+    const wanted = this.#running + this.#nearby + Math.max(1, Math.floor(this.#target));
     return Math.max(1, Math.min(this.max, wanted));
   }
 
@@ -89,7 +92,7 @@ export class Feed {
       else this.#relax();
       return;
     }
-    const part = nextWaitMs / this.maxHoldMs;
+    const part = nextWaitMs / this.#maxHoldMs;
     if (part > 0.5) this.#target = Math.max(0, this.#target - part);
     else if (part < 0.25 && saturated) this.#grow(0.5);
   }
@@ -100,7 +103,7 @@ export class Feed {
     this.#refused = true;
   }
 
-  /** A held job was put aside until its slot. */
+  /** A held job was deferred until its turn. */
   deferred(): void {
     if (this.#target < MOST_LOOKED_AT) this.#grow(1);
   }
@@ -111,15 +114,15 @@ export class Feed {
     this.#target = Math.max(1, this.#target);
   }
 
-  /** A held job waits in process for its key's slot: it is not what the governor-wide limit feeds. */
-  steppedAside(): void {
+  /** A held job waits in process for its key's turn: it is not what the governor-wide limit feeds. */
+  stepsNearby(): void {
     this.#held -= 1;
-    this.#aside += 1;
+    this.#nearby += 1;
   }
 
-  /** A job that waited for its key's slot asks again. */
-  steppedBack(): void {
-    this.#aside -= 1;
+  /** A job that waited for its key's turn asks again. */
+  stepsBack(): void {
+    this.#nearby -= 1;
     this.#held += 1;
   }
 

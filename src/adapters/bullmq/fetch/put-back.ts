@@ -1,13 +1,13 @@
-import type { Job } from 'bullmq';
-import type { Clock } from '../../../core/clock.ts';
+import { WaitingError } from 'bullmq';
+import type { Clock } from '../../../core/calls/desk.ts';
+import type { Counters } from '../state.ts';
+import type { Fetched } from './arrivals.ts';
 
 /** How long refusals are collected: about as long as jobs that were fetched before the gate closed keep arriving. */
 const COLLECT_MS = 20;
 
 interface Returning {
-  readonly job: Job;
-  readonly token: string | undefined;
-  readonly arrival: number;
+  readonly fetched: Fetched;
   readonly done: () => void;
   readonly failed: (error: unknown) => void;
 }
@@ -22,21 +22,22 @@ export class PutBack {
   #cancelTimer: (() => void) | undefined;
   #collects = true;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly counters: Counters,
+  ) {}
 
-  /**
-   * Resolves when the job is back in its queue.
-   *
-   * @param arrival - Its place in the order in which this worker fetched its jobs.
-   */
-  put(job: Job, token: string | undefined, arrival: number): Promise<void> {
-    return new Promise((done, failed) => {
-      this.#collected.push({ job, token, arrival, done, failed });
+  /** Only while the worker does not fetch: it would have the job again at once. Throws what tells BullMQ, once it is back. */
+  async toHead(fetched: Fetched): Promise<never> {
+    this.counters.returned += 1;
+    await new Promise<void>((done, failed) => {
+      this.#collected.push({ fetched, done, failed });
       this.#cancelTimer ??= this.clock.timer(this.#collects ? COLLECT_MS : 0, () => {
         this.#cancelTimer = undefined;
         this.#turn = this.#turn.then(() => this.#flush());
       });
     });
+    throw new WaitingError();
   }
 
   /** The worker closes: what is collected goes back at once. */
@@ -49,11 +50,11 @@ export class PutBack {
   }
 
   async #flush(): Promise<void> {
-    const jobs = this.#collected.sort((a, b) => b.arrival - a.arrival);
+    const jobs = this.#collected.sort((a, b) => b.fetched.arrival - a.fetched.arrival);
     this.#collected = [];
-    for (const { job, token, done, failed } of jobs) {
+    for (const { fetched, done, failed } of jobs) {
       try {
-        await job.moveToWait(token);
+        await fetched.job.moveToWait(fetched.token);
         done();
       } catch (error) {
         failed(error);

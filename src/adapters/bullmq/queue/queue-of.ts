@@ -1,6 +1,6 @@
 import { Queue, type Worker } from 'bullmq';
 
-/** The same, opened when it is first asked for, and closed with the worker. */
+/** A handle on a worker's queue that is opened when it is first asked for, and closed with the worker. */
 export function lazyQueueOf(worker: Worker): () => Queue {
   let queue: Queue | undefined;
   worker.on('closing', () => void queue?.close().catch(() => {}));
@@ -23,4 +23,15 @@ export function queueOf(worker: Worker): Queue {
   });
   queue.on('error', (error) => worker.emit('error', error));
   return queue;
+}
+
+/** By what is used of it: another copy of BullMQ has another class. */
+export function isWorker(value: unknown): value is Worker {
+  if (typeof value !== 'object' || value === null) return false;
+  const { concurrency, pause, resume, on, name } = value as Partial<Worker>;
+  return (
+    typeof concurrency === 'number' &&
+    typeof name === 'string' &&
+    [pause, resume, on].every((method) => typeof method === 'function')
+  );
 }

@@ -31,7 +31,7 @@ export function optionConflicts(options: Pick<Worker['opts'], 'limiter' | 'maxSt
   const found: string[] = [];
   if (options.limiter !== undefined) {
     found.push(
-      'BullMQ’s own limiter is on as well, and jobs that the governor puts aside use up its slots: remove `limiter`',
+      'BullMQ’s own limiter is on as well, and jobs that the governor defers use up its starts: remove `limiter`',
     );
   }
   if (options.maxStartedAttempts !== undefined) {

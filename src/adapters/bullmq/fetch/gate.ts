@@ -1,12 +1,12 @@
 import type { Worker } from 'bullmq';
-import type { Clock } from '../../../core/clock.ts';
+import type { Clock } from '../../../core/calls/desk.ts';
 import type { Feed } from './feed.ts';
 
 // How long free slots stay empty before BullMQ's loop is woken: longer than it takes to fetch a job.
 const WAKE_AFTER_MS = 30;
 const MAX_WAKE_AFTER_MS = 1_000;
 const MIN_REOPEN_MS = 20;
-// A closed gate looks at the limit at least this often: it may have been raised, or its debt may be gone.
+// A shut gate looks at the limit at least this often: it may have been raised, or its debt may be gone.
 const MAX_REOPEN_MS = 1_000;
 
 /**
@@ -19,13 +19,13 @@ const MAX_REOPEN_MS = 1_000;
  * The user sees none of this: `worker.concurrency`, `isPaused()`, `isRunning()`, the promise of `run()` and the events
  * `paused` and `resumed` stay the user's.
  */
-export class Fetching {
+export class Gate {
   readonly #pause: Worker['pause'];
   readonly #resume: Worker['resume'];
   readonly #isRunning: () => boolean;
   readonly #setConcurrency: (value: number) => void;
   #userPaused = false;
-  #gateClosed = false;
+  #isShut = false;
   #silent = false;
   #drained = false;
   #wakeAfterMs = WAKE_AFTER_MS;
@@ -34,6 +34,8 @@ export class Fetching {
   #loop: Promise<void> | undefined;
   #onOpen: (() => void)[] = [];
   #ended = false;
+  /** Until then nothing is fetched, whatever the limits say. */
+  #shutUntilMs = Number.NEGATIVE_INFINITY;
 
   /**
    * @param longestWaitMs - Asks how long a job would have to wait now, at no cost; rejects if that can't be known.
@@ -68,7 +70,7 @@ export class Fetching {
       pause: { configurable: true, value: (doNotWaitActive?: boolean) => this.#userPauses(doNotWaitActive) },
       resume: { configurable: true, value: () => this.#userResumes() },
       isPaused: { configurable: true, value: () => this.#userPaused },
-      isRunning: { configurable: true, value: () => this.#isRunning() || this.#gateClosed },
+      isRunning: { configurable: true, value: () => this.#isRunning() || this.#isShut },
       run: { configurable: true, value: () => this.#runs(run) },
       emit: {
         configurable: true,
@@ -82,7 +84,7 @@ export class Fetching {
   }
 
   get open(): boolean {
-    return !this.#gateClosed;
+    return !this.#isShut;
   }
 
   /** A job came: the loop is awake, and there may be more. */
@@ -105,16 +107,28 @@ export class Fetching {
   apply(waitMs = this.maxHoldMs): void {
     if (this.#ended) return;
     this.#setConcurrency(this.feed.concurrency);
-    if (!this.feed.open) this.#close(waitMs);
+    if (!this.feed.open) this.#shut(waitMs);
     else if (!this.#cancelWake && this.#mayWake()) {
       this.#cancelWake = this.clock.timer(this.#wakeAfterMs, () => this.#wake());
     }
   }
 
+  /** A limit that all jobs meet refused one, which would have to wait for so long: fetches again when it is half of `maxHoldMs`. */
+  refused(waitMs: number): void {
+    this.feed.refused();
+    this.apply(waitMs);
+  }
+
+  /** Fetches nothing for so long, whatever the limits say, nor until a job would have to wait for half of `maxHoldMs`. */
+  shutFor(ms: number): void {
+    this.#shutUntilMs = Math.max(this.#shutUntilMs, this.clock.monoMs() + ms);
+    this.refused(ms);
+  }
+
   /** The worker closes: nothing is woken or opened any more. */
   end(): void {
     this.#ended = true;
-    this.#gateClosed = false;
+    this.#isShut = false;
     this.#cancelWake?.();
     this.#cancelReopen?.();
     this.#opened();
@@ -122,7 +136,7 @@ export class Fetching {
 
   #mayWake(): boolean {
     return (
-      !this.#gateClosed &&
+      !this.#isShut &&
       !this.#userPaused &&
       !this.#drained &&
       this.#isRunning() &&
@@ -140,9 +154,9 @@ export class Fetching {
     this.apply();
   }
 
-  #close(waitMs: number): void {
-    if (!this.#gateClosed) {
-      this.#gateClosed = true;
+  #shut(waitMs: number): void {
+    if (!this.#isShut) {
+      this.#isShut = true;
       if (!this.#userPaused) this.#toggle(() => this.#pause(true));
     }
     this.#reopenAfter(waitMs);
@@ -154,7 +168,7 @@ export class Fetching {
     if (this.#ended || this.#cancelReopen) return;
     const random = 0.25 + 0.75 * Math.random();
     const dueMs = Math.min(waitMs - (this.maxHoldMs / 2) * random, MAX_REOPEN_MS * random);
-    const delayMs = Math.max(MIN_REOPEN_MS, dueMs);
+    const delayMs = Math.max(MIN_REOPEN_MS, dueMs, this.#shutUntilMs - this.clock.monoMs());
     this.#cancelReopen = this.clock.timer(delayMs, () => {
       this.longestWaitMs().then(
         (nowMs) => this.#reopenIf(nowMs),
@@ -166,8 +180,8 @@ export class Fetching {
   #reopenIf(waitMs: number): void {
     this.#cancelReopen = undefined;
     if (this.#ended) return;
-    if (waitMs <= this.maxHoldMs / 2) {
-      this.#gateClosed = false;
+    if (waitMs <= this.maxHoldMs / 2 && this.clock.monoMs() >= this.#shutUntilMs) {
+      this.#isShut = false;
       this.feed.reopened();
       this.#setConcurrency(this.feed.concurrency);
       if (!this.#userPaused) this.#toggle(() => this.#resume());
@@ -183,14 +197,14 @@ export class Fetching {
   }
 
   // BullMQ's loop ends while it is paused and has no jobs, and a new one begins at resume(). Who awaits run() must not
-  // take a closed gate for the end of the worker.
+  // take a shut gate for the end of the worker.
   async #runs(run: () => Promise<void>): Promise<void> {
     const own = this.#silent; // it is resume() that calls, for the gate, and nobody awaits it
 
     this.#loop = run();
     await this.#loop;
     if (own) return;
-    while (this.#gateClosed) {
+    while (this.#isShut) {
       await new Promise<void>((resolve) => this.#onOpen.push(resolve));
       await this.#loop;
     }
@@ -198,7 +212,7 @@ export class Fetching {
 
   #userPauses(doNotWaitActive?: boolean): Promise<void> {
     // BullMQ ignores a pause while it is paused, and with it the promise to wait for active jobs.
-    if (this.#gateClosed && !this.#userPaused) this.#toggle(() => this.#resume());
+    if (this.#isShut && !this.#userPaused) this.#toggle(() => this.#resume());
     this.#userPaused = true;
     return this.#pause(doNotWaitActive);
   }
@@ -206,8 +220,8 @@ export class Fetching {
   async #userResumes(): Promise<void> {
     this.#userPaused = false;
     const resumed = this.#resume();
-    // In the same turn, or the loop would fetch what the gate is closed for.
-    if (this.#gateClosed) this.#toggle(() => this.#pause(true));
+    // In the same turn, or the loop would fetch what the gate is shut for.
+    if (this.#isShut) this.#toggle(() => this.#pause(true));
     await resumed;
   }
 

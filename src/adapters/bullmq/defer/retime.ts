@@ -1,14 +1,13 @@
 import type { Job, Queue } from 'bullmq';
-import type { Clock } from '../../../core/clock.ts';
-import type { Deferrals, Move, Parked } from '../../../core/ports/deferrals.ts';
-import type { Pace } from './pace.ts';
+import type { Clock, Deferrals, DeferredJob, Move } from '../../../core/calls/desk.ts';
+import type { Pace } from '../admit/pace.ts';
 
 /** What a re-timing works on. */
 export interface Retimed<J extends Job> {
   readonly queue: Pick<Queue, 'qualifiedName' | 'getJob'>;
   readonly deferrals: Deferrals;
   readonly clock: Pick<Clock, 'monoMs'>;
-  /** The pace of a job under the limits in force; undefined, or a rejection: it keeps its slot. */
+  /** The pace of a job under the limits in force; undefined, or a rejection: it keeps its turn. */
   readonly paceOf: (job: J) => Promise<Pace | undefined>;
   /** Asked before each chunk; false ends it. */
   readonly mayGoOn: () => Promise<boolean>;
@@ -20,7 +19,7 @@ const CHUNK = 100;
 const MAX_LATENCY_MS = 1_000;
 
 /**
- * Gives the jobs that are put aside new times, after a change of the limits: key by key, in the order of their old slots,
+ * Gives the deferred jobs new times, after a change of the limits: key by key, in the order of their old turns,
  * the first when its bucket has room, and the others at the pace of the limits in force. Only jobs that the record names
  * and that are still as they were put there: not one that the user delayed, nor one that waits for a retry.
  *
@@ -31,37 +30,37 @@ const MAX_LATENCY_MS = 1_000;
  */
 export async function retime<J extends Job>(retimed: Retimed<J>): Promise<number> {
   const { queue, deferrals, clock, mayGoOn } = retimed;
-  const parked = await allParked(deferrals, queue.qualifiedName);
+  const deferred = await allDeferred(deferrals, queue.qualifiedName);
   const schedule = new Schedule(clock);
   let moved = 0;
-  for (let from = 0; from < parked.length; from += CHUNK) {
+  for (let from = 0; from < deferred.length; from += CHUNK) {
     if (!(await mayGoOn())) break;
-    const moves = await retimeChunk(retimed, parked.slice(from, from + CHUNK), schedule);
+    const moves = await retimeChunk(retimed, deferred.slice(from, from + CHUNK), schedule);
     if (moves.length > 0) await deferrals.move(queue.qualifiedName, moves);
     moved += moves.length;
   }
   return moved;
 }
 
-async function allParked(deferrals: Deferrals, queue: string): Promise<Parked[]> {
-  const parked: Parked[] = [];
+async function allDeferred(deferrals: Deferrals, queue: string): Promise<DeferredJob[]> {
+  const deferred: DeferredJob[] = [];
   for (;;) {
-    const page = await deferrals.list(queue, parked.at(-1)?.turnUs ?? 0, PAGE);
-    if (page.length === 0) return parked;
-    parked.push(...page);
+    const page = await deferrals.list(queue, deferred.at(-1)?.turnUs ?? 0, PAGE);
+    if (page.length === 0) return deferred;
+    deferred.push(...page);
   }
 }
 
 async function retimeChunk<J extends Job>(
   { queue, deferrals, paceOf }: Retimed<J>,
-  chunk: readonly Parked[],
+  chunk: readonly DeferredJob[],
   schedule: Schedule,
 ): Promise<Move[]> {
   const paced = await Promise.all(
-    chunk.map(async (parked) => {
-      const job = (await queue.getJob(parked.job)) as J | undefined;
-      if (job === undefined) await deferrals.forget(queue.qualifiedName, parked.job);
-      if (job === undefined || !isAsItWasPut(job, parked)) return undefined;
+    chunk.map(async (deferred) => {
+      const job = (await queue.getJob(deferred.job)) as J | undefined;
+      if (job === undefined) await deferrals.forget(queue.qualifiedName, deferred.job);
+      if (job === undefined || !isAsItWasPut(job, deferred)) return undefined;
       // What is wrong with the job, it is told when it comes.
       const pace = await paceOf(job).catch(() => undefined);
       if (pace === undefined) return undefined;
@@ -74,7 +73,7 @@ async function retimeChunk<J extends Job>(
 }
 
 /** Still in the delayed set (BullMQ sets the delay to 0 when it takes it out), by the delay and the attempts of then. */
-function isAsItWasPut(job: Job, { delayMs, attempt }: Parked): boolean {
+function isAsItWasPut(job: Job, { delayMs, attempt }: DeferredJob): boolean {
   const shorterMs = delayMs - job.delay;
   return job.delay > 0 && job.attemptsMade === attempt && shorterMs >= -1 && shorterMs <= MAX_LATENCY_MS;
 }

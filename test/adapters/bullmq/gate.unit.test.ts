@@ -3,16 +3,16 @@ import type { Worker } from 'bullmq';
 import { FakeClock } from 'flyball/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Feed } from '../../../src/adapters/bullmq/fetch/feed.ts';
-import { Fetching } from '../../../src/adapters/bullmq/fetch/fetching.ts';
+import { Gate } from '../../../src/adapters/bullmq/fetch/gate.ts';
 import { FakeQueue, FakeWorker } from '../../support/bullmq-worker.ts';
 
 const MAX_HOLD_MS = 1_000;
 
-describe('Fetching', () => {
+describe('Gate', () => {
   let clock: FakeClock;
   let worker: FakeWorker<unknown>;
   let feed: Feed;
-  let fetching: Fetching;
+  let gate: Gate;
   let waitMs: number | Error;
   let peeks: number;
   let events: string[];
@@ -33,7 +33,7 @@ describe('Fetching', () => {
       if (waitMs instanceof Error) throw waitMs;
       return waitMs;
     };
-    fetching = new Fetching(worker as unknown as Worker, feed, clock, MAX_HOLD_MS, longestWaitMs);
+    gate = new Gate(worker as unknown as Worker, feed, clock, MAX_HOLD_MS, longestWaitMs);
     running = worker.run();
     await clock.advance(10);
     for (const event of ['paused', 'resumed', 'drained', 'error']) worker.on(event, () => events.push(event));
@@ -41,12 +41,12 @@ describe('Fetching', () => {
 
   function close(ms: number): void {
     feed.arrived();
-    fetching.fetched();
+    gate.fetched();
     waitMs = ms;
     feed.refused();
-    fetching.apply(ms);
+    gate.apply(ms);
     feed.left();
-    fetching.apply();
+    gate.apply();
   }
 
   test('lowers what BullMQ fetches and leaves what the user reads', () => {
@@ -59,7 +59,7 @@ describe('Fetching', () => {
     for (let n = 0; n < 5; n++) {
       feed.arrived();
       feed.started();
-      fetching.apply();
+      gate.apply();
     }
     expect(actual()).toBe(1);
   });
@@ -75,7 +75,7 @@ describe('Fetching', () => {
     for (let n = 1; n <= 12; n++) {
       feed.arrived();
       feed.started();
-      fetching.apply();
+      gate.apply();
       expect(actual()).toBe(Math.min(10, n + 1));
     }
   });
@@ -83,7 +83,7 @@ describe('Fetching', () => {
   test('wakes the loop when free slots stay empty, ever more seldom, unseen by the user', async () => {
     feed.arrived();
     feed.started();
-    fetching.fetched();
+    gate.fetched();
     await clock.advance(29);
     expect(worker.calls).toEqual([]);
     await clock.advance(2);
@@ -100,12 +100,12 @@ describe('Fetching', () => {
   test('wakes quickly again after a job came', async () => {
     feed.arrived();
     feed.started();
-    fetching.fetched();
+    gate.fetched();
     await clock.advance(20_000);
     worker.calls.length = 0;
     feed.arrived();
     feed.started();
-    fetching.fetched();
+    gate.fetched();
     await clock.advance(1_100);
     expect(worker.calls.length / 2).toBeGreaterThanOrEqual(4);
   });
@@ -114,11 +114,11 @@ describe('Fetching', () => {
     await clock.advance(5_000);
     expect(worker.calls).toEqual([]);
     feed.arrived();
-    fetching.fetched();
+    gate.fetched();
     await clock.advance(5_000);
     expect(worker.calls).toEqual([]);
     feed.started();
-    fetching.fetched();
+    gate.fetched();
     worker.emit('drained');
     await clock.advance(5_000);
     expect(worker.calls).toEqual([]);
@@ -127,7 +127,7 @@ describe('Fetching', () => {
   test('does not wake a worker that the user has paused', async () => {
     feed.arrived();
     feed.started();
-    fetching.fetched();
+    gate.fetched();
     await worker.pause(true);
     worker.calls.length = 0;
     await clock.advance(5_000);
@@ -136,14 +136,14 @@ describe('Fetching', () => {
 
   test('fetches nothing while the gate is closed, and opens it when the wait has fallen under half of what is held', async () => {
     close(5_000);
-    expect(fetching.open).toBe(false);
+    expect(gate.open).toBe(false);
     expect(paused()).toBe(true);
     await clock.advance(3_900);
-    expect(fetching.open).toBe(false);
+    expect(gate.open).toBe(false);
     // What was asked about has drained meanwhile.
     waitMs = 400;
     await clock.advance(1_200);
-    expect(fetching.open).toBe(true);
+    expect(gate.open).toBe(true);
     expect(paused()).toBe(false);
     expect(feed.open).toBe(true);
     expect(events).toEqual([]);
@@ -153,7 +153,7 @@ describe('Fetching', () => {
     close(2_000);
     waitMs = 60_000;
     await clock.advance(10_000);
-    expect(fetching.open).toBe(false);
+    expect(gate.open).toBe(false);
     expect(peeks).toBeGreaterThanOrEqual(1);
     expect(peeks).toBeLessThanOrEqual(30);
   });
@@ -161,21 +161,21 @@ describe('Fetching', () => {
   test('opens within some two seconds of a limit that was raised', async () => {
     close(3_600_000);
     await clock.advance(60_000);
-    expect(fetching.open).toBe(false);
+    expect(gate.open).toBe(false);
     waitMs = 0;
     await clock.advance(2_000);
-    expect(fetching.open).toBe(true);
+    expect(gate.open).toBe(true);
   });
 
   test('stays closed while the store does not answer, and opens by itself when it does', async () => {
     close(100);
     waitMs = new Error('connection lost');
     await clock.advance(30_000);
-    expect(fetching.open).toBe(false);
+    expect(gate.open).toBe(false);
     expect(peeks).toBeLessThanOrEqual(60);
     waitMs = 0;
     await clock.advance(3_000);
-    expect(fetching.open).toBe(true);
+    expect(gate.open).toBe(true);
     expect(events).toEqual([]);
   });
 
@@ -234,7 +234,7 @@ describe('Fetching', () => {
     expect(ended).toBe(false);
     waitMs = 0;
     await clock.advance(2_000);
-    expect(fetching.open).toBe(true);
+    expect(gate.open).toBe(true);
     expect(ended).toBe(false);
     await worker.pause();
     await running;
@@ -256,7 +256,7 @@ describe('Fetching', () => {
       await clock.advance(6_000);
       waitMs = 0;
       await clock.advance(2_200);
-      expect(fetching.open).toBe(true);
+      expect(gate.open).toBe(true);
     }
     expect(runs.length).toBe(50);
     let pending = runs.length;
@@ -267,14 +267,14 @@ describe('Fetching', () => {
 
   test('once it has ended, no timer is left, and run() ends', async () => {
     close(5_000);
-    fetching.end();
+    gate.end();
     await worker.close();
     await running;
-    expect(fetching.open).toBe(true);
+    expect(gate.open).toBe(true);
     expect(clock.pending).toBe(0);
     await clock.advance(60_000);
     expect(peeks).toBe(0);
-    fetching.apply();
+    gate.apply();
     expect(clock.pending).toBe(0);
   });
 
@@ -291,8 +291,8 @@ describe('Fetching', () => {
       }
       run() {}
     }
-    expect(
-      () => new Fetching(new Old() as unknown as Worker, feed, clock, MAX_HOLD_MS, async () => 0),
-    ).toThrow(/no settable Worker#concurrency.*5\.76\.11/);
+    expect(() => new Gate(new Old() as unknown as Worker, feed, clock, MAX_HOLD_MS, async () => 0)).toThrow(
+      /no settable Worker#concurrency.*5\.76\.11/,
+    );
   });
 });
