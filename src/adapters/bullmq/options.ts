@@ -81,23 +81,15 @@ export interface GovernOptions<J = Job<any, any, any>> {
   onBypass?: (job: J, reason: string) => void;
 }
 
-/** The same, checked and complete. */
-export interface Govern<J> {
-  readonly governor: Governor;
-  readonly cost: (job: J) => Cost;
-  readonly keys: (job: J) => Keys | undefined;
-  readonly priority: (job: J) => Priority;
-  readonly settle: ((job: J, result: unknown) => Cost) | undefined;
-  readonly maxHoldMs: number;
-  readonly onRefused: RefusedAction | OnRefused<J>;
-  /** `Infinity`: no limit. */
-  readonly maxDeferrals: number;
-  /** `Infinity`: no limit. */
-  readonly maxDeferredMs: number;
-  readonly onDeferralLimit: Exclude<DeferralEnd, 'delay'> | OnDeferralLimit<J>;
-  readonly bypass: (job: J) => string | undefined | false;
-  readonly onBypass: (job: J, reason: string) => void;
-}
+/** The same, checked and complete; without a limit of deferrals these are `Infinity`. */
+export type Govern<J> = Readonly<
+  Required<Omit<GovernOptions<J>, 'cost' | 'keys' | 'priority' | 'settle'>> & {
+    cost: (job: J) => Cost;
+    keys: (job: J) => Keys | undefined;
+    priority: (job: J) => Priority;
+    settle: GovernOptions<J>['settle'] | undefined;
+  }
+>;
 
 export const REFUSED_ACTIONS = ['delay', 'requeue', 'fail', 'drop'] as const;
 export const DEFERRAL_ENDS = ['fail', 'drop', 'delay'] as const;

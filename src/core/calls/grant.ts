@@ -1,27 +1,54 @@
-import type { Grant, Reservation } from '../answers.ts';
+import type { Reservation } from '../answers.ts';
 import { actualOf, type Cost } from '../decide/demands.ts';
 import { type HeldSlot, isAdaptive } from '../decide/give-back.ts';
 import type { Receipt } from '../decide/verdict.ts';
 import type { Store } from '../ports/store.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 
-/** A grant in the hands of its holder: its slots are kept until they are given back. */
-class GrantHandle implements Grant {
+/** Knows whether a grant that was made under a version of the limits may still be used. */
+export interface Standing {
+  stands(version: number): boolean;
+  /** Keeps itself informed, until the function that is returned is called. */
+  watch(): () => void;
+}
+
+/** A grant in the hands of its holder, that may have been made ahead: its slots are kept until they are given back. */
+export class ReservationHandle implements Reservation {
+  readonly allowed = true;
+  readonly startsInMs: number;
+  waitedMs = 0;
   readonly #store: Store;
+  readonly #standing: Standing;
+  readonly #made: Receipt;
   readonly #slots: readonly HeldSlot[];
   readonly #stopKeeping: (() => void)[];
   #lost: AbortController | undefined;
   #isLost = false;
+  /** As it was settled last. */
   #receipt: Receipt;
   #released: Promise<boolean> | undefined;
+  #cancelled: Promise<boolean> | undefined;
   #settling: Promise<void> = Promise.resolve();
-  waitedMs = 0;
 
-  /** @param askedMonoMs - When it was asked for, by this process's clock. */
-  constructor(store: Store, keeper: LeaseKeeper, receipt: Receipt, askedMonoMs: number) {
+  /**
+   * @param askedMonoMs - When it was asked for, by this process's clock.
+   * @param startsAtMonoMs - When it may start, by the same.
+   */
+  constructor(
+    store: Store,
+    keeper: LeaseKeeper,
+    standing: Standing,
+    made: Receipt,
+    waitUs: number,
+    askedMonoMs: number,
+    readonly startsAtMonoMs: number,
+  ) {
     this.#store = store;
-    this.#receipt = receipt;
-    this.#slots = slotsOf(receipt);
+    this.#standing = standing;
+    this.#made = made;
+    this.startsInMs = waitUs / 1_000;
+    this.#receipt = made;
+    this.#slots = slotsOf(made);
     this.#stopKeeping = this.#slots.map((slot) => keeper.keep(slot, askedMonoMs, () => this.#lose()));
   }
 
@@ -78,42 +105,6 @@ class GrantHandle implements Grant {
   #abort(): void {
     this.#lost!.abort(new Error('the slot was lost: its lease lapsed before it was renewed'));
   }
-}
-
-/** Knows whether a grant that was made under a version of the limits may still be used. */
-export interface Standing {
-  stands(version: number): boolean;
-  /** Keeps itself informed, until the function that is returned is called. */
-  watch(): () => void;
-}
-
-/** A grant that may have been made ahead. */
-export class ReservationHandle extends GrantHandle implements Reservation {
-  readonly allowed = true;
-  readonly startsInMs: number;
-  readonly startsAtMonoMs: number;
-  readonly #reserving: Store;
-  readonly #standing: Standing;
-  readonly #made: Receipt;
-  #cancelled: Promise<boolean> | undefined;
-
-  /** @param startsAtMonoMs - By this process's clock. */
-  constructor(
-    store: Store,
-    keeper: LeaseKeeper,
-    standing: Standing,
-    receipt: Receipt,
-    waitUs: number,
-    askedMonoMs: number,
-    startsAtMonoMs: number,
-  ) {
-    super(store, keeper, receipt, askedMonoMs);
-    this.#reserving = store;
-    this.#standing = standing;
-    this.#made = receipt;
-    this.startsInMs = waitUs / 1_000;
-    this.startsAtMonoMs = startsAtMonoMs;
-  }
 
   /** Whether anybody learns from what becomes of it. */
   get isWatched(): boolean {
@@ -140,7 +131,7 @@ export class ReservationHandle extends GrantHandle implements Reservation {
   }
 
   async #cancel(): Promise<boolean> {
-    const given = this.#made.ahead ? this.#reserving.cancel(this.#made) : Promise.resolve(false);
+    const given = this.#made.ahead ? this.#store.cancel(this.#made) : Promise.resolve(false);
     void this.release();
     return given;
   }
