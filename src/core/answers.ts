@@ -19,7 +19,7 @@ export interface Refusal {
    * right after a grant: 100. For `'concurrency'` when to look again at the latest: nobody knows when a slot is given back.
    */
   readonly retryAfterMs: number;
-  /** Whether `retryAfterMs` is a place in the line, kept for the caller; it comes back with `returning: true`. */
+  /** Whether `retryAfterMs` is a turn in the line, kept for a governed worker's job. */
   readonly hasTurn: boolean;
 }
 
@@ -35,8 +35,8 @@ export interface Grant {
   /** Aborts when a slot was lost: it was not renewed in time, since the process was frozen or the store away. */
   readonly signal: AbortSignal;
   /**
-   * Corrects what the work has cost, once that is known. More than was taken becomes debt, for which whoever comes after
-   * waits. Of what was not used, a rate gives back what has not drained since the start, if nothing is promised ahead; a
+   * Corrects what the work has cost, once that is known. More than was taken becomes debt, for which the next
+   * requests wait. Of what was not used, a rate gives back what has not drained since the start, if nothing is promised ahead; a
    * window gives back what still counts; the rest is lost, never granted twice.
    *
    * @param actual - As a cost, but 0 is possible; limits that it does not name stay as they are, and so do slots.

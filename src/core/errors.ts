@@ -111,12 +111,12 @@ export class RefusedError extends FlyballError {
   }
 }
 
-/** A job was put aside as often, or for as long, as its policy allows (`maxDeferrals`, `maxDeferredMs`). It never ran. */
+/** A job was deferred as often, or for as long, as its policy allows (`maxDeferrals`, `maxDeferredMs`). It never ran. */
 export class DeferralLimitError extends FlyballError {
   readonly code = 'FLYBALL_DEFERRAL_LIMIT';
 
   /**
-   * @param count - How often it was put aside.
+   * @param count - How often it was deferred.
    * @param deferredMs - Since it first was.
    * @param retryAfterMs - What it would have had to wait for once more.
    */
@@ -126,8 +126,8 @@ export class DeferralLimitError extends FlyballError {
     readonly retryAfterMs: number,
   ) {
     super(
-      `put aside ${count} times in ${Math.round(deferredMs)} ms, and would have to wait for ` +
-        `${retryAfterMs} ms more: beyond maxDeferrals or maxDeferredMs`,
+      `deferred ${count} times in ${Math.round(deferredMs)} ms and would wait ${retryAfterMs} ms more: ` +
+        'over maxDeferrals or maxDeferredMs',
     );
   }
 }

@@ -266,7 +266,7 @@ export class Governor {
    * Takes `cost` tokens whatever the limits hold: for an operator who lets one job pass by hand.
    *
    * This loosens the guarantee: granted cost ≤ burst + rate × W + what was forced within W. The tokens become debt,
-   * which whoever comes after waits for.
+   * for which the next requests wait.
    *
    * @throws As {@link allowN}; {@link InvalidOptionError} `FLYBALL_INVALID_OPTION` also if the limits would then owe more than can be
    *   kept exactly.

@@ -9,7 +9,7 @@ import type { Reserving } from './reserve.ts';
 import type { Place } from './slot-queue.ts';
 import { RECALLED, Waiters } from './waiters.ts';
 
-/** A pause may be ended early, and the message that says so may be lost: who waits for its end looks again after this long. */
+/** A pause may be ended early, and the message that says so may be lost: a call that waits for its end looks again after this long. */
 const PAUSED_LOOK_MS = 4_000;
 
 /** What is asked for. */
@@ -60,7 +60,7 @@ export class Attempts {
 }
 
 /**
- * One attempt to start, from the first question to the start. Whoever makes it asks, and then
+ * One attempt to start, from the first question to the start. Its caller asks, and then
  *
  *   granted   holds until the start. If that was missed, it asks again.
  *   refused   sleeps until it may ask again, or gives up: that is for the caller to decide.
@@ -132,7 +132,7 @@ export class Attempt {
     const isWoken = this.#place.isTaken || refusal.reason === 'paused';
     const how = { recallable: true, ...(isWoken && { onWake: this.#place.onWake }) };
     await this.#waiters.sleep(untilMs, this.#asked.signal, how).catch((ended) => {
-      // Who is recalled asks again: that is what the sleep was for.
+      // A recalled call asks again: that is what the sleep was for.
       if (ended !== RECALLED) throw ended;
     });
   }

@@ -7,7 +7,7 @@ import type { Outcomes } from './outcomes.ts';
 import { type PacedDemand, pacedDemands } from './pace.ts';
 import { type Ended, type Running, runUnder } from './run.ts';
 
-// All that an adapter may know of core besides answers, errors and checks.
+// With answers, errors and checks this is all that an adapter may know of core.
 export type { Clock } from '../clock.ts';
 export { type Cost, type Keys, keyValue, wholeCost } from '../decide/demands.ts';
 export { isThrottled, Throttled, type ThrottledOptions } from '../downstream/throttled.ts';

@@ -28,7 +28,7 @@ export interface ReserveOptions extends RequestOptions {
   maxWaitMs?: number;
 }
 
-/** How this process asks: what waits and adapters say besides. */
+/** How this process asks: what waits and adapters add to a request. */
 export interface AskOptions {
   keys?: Keys | undefined;
   priority?: Priority | undefined;

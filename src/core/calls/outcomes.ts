@@ -38,11 +38,11 @@ export class Outcomes {
     this.#reports.add(keys, { grantedUs: grant.grantedUs, latencyMs, failed, throttled });
   }
 
-  /** @throws {@link InvalidOptionError} for options that are none; and as the store. */
+  /** @throws {@link InvalidOptionError} for options that are not valid; and as the store. */
   async feedback(options: FeedbackOptions): Promise<void> {
     const feedback = parseFeedback(options, this.clock.wallMs());
     const { throttled, failed, latencyMs, pauseMs, keys, grant } = feedback;
-    // Here, since a report is sent later, when nobody hears that its keys are none.
+    // Here, since a report is sent later, when nobody hears that its keys are not valid.
     if (keys !== undefined) keyedDemandsOf(await this.store.limits(), keys);
     const grantedUs = grant === undefined ? Number.MAX_SAFE_INTEGER : grantedUsOf(grant);
     if (throttled || failed || latencyMs !== undefined) {

@@ -11,7 +11,7 @@ export interface PeekOptions extends Omit<RequestOptions, 'holder'> {
   cost?: Cost;
 }
 
-/** @throws {@link InvalidOptionError} for options that are none; and as the store. */
+/** @throws {@link InvalidOptionError} for options that are not valid; and as the store. */
 export async function limitStates(store: Pick<Store, 'peek'>, options: PeekOptions): Promise<LimitState[]> {
   checkNames(options, ['keys', 'priority', 'cost']);
   const { cost = 1, keys, priority } = options;

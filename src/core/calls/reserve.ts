@@ -138,7 +138,7 @@ export class Reserving {
       this.events.emit('paused', { keys, untilMs: this.#clock.wallMs() + forUs / 1_000 });
     } else {
       this.#pauses.ended(message.keys);
-      // What others had promised to them stands; whoever waits for the end of this pause looks.
+      // What was promised to others stands; calls that wait for the end of this pause look.
       if (message.keys === undefined) this.#recalled();
       this.slotQueue.wakeAll();
       this.events.emit('resumed', { keys: message.keys });

@@ -3,7 +3,7 @@ export interface Place {
   readonly holder: string;
   /** Whether the store keeps a place for it, which is to be given up if it leaves. */
   isTaken: boolean;
-  /** It asks from now on: whoever wakes it meanwhile makes it ask once more. */
+  /** It asks from now on: a wake meanwhile makes it ask once more. */
   asks(): void;
   /** Whether it was woken since it last asked. */
   woken(): boolean;
@@ -21,7 +21,7 @@ export class SlotQueue {
     for (const wake of this.#places.get(holder) ?? []) wake();
   }
 
-  /** Messages may have been lost: all of them had better look. */
+  /** Messages may have been lost: all of them look. */
   wakeAll(): void {
     for (const holder of [...this.#places.keys()]) this.wake(holder);
   }

@@ -11,7 +11,7 @@ const CONFIRM_MS = 300;
  * Knows whether grants that were made ahead still stand. A change of the limits recalls those that start more than a second
  * after it: the store counts them no longer. So a holder may start only if it knows of no change, and if the limits were
  * still the same within the last second before its start. A message tells of a change at once; while somebody holds a
- * reservation for longer than that second, the store is asked besides, since a message may be lost.
+ * reservation for longer than that second, the store is asked too, since a message may be lost.
  */
 export class Recall {
   #confirmed: { readonly version: number; readonly askedMs: number } | undefined;

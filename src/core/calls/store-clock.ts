@@ -7,7 +7,7 @@ const ROUNDING_MS = 1e-3;
  * When something happened on the store's clock, as this process's own clock has it.
  *
  * A reply that is handled late (the process was busy) would otherwise shift its start by as much, and what was granted
- * after it would start before it. The offset of the two clocks is the least that a reply has shown of late: each shows
+ * after it would start before it. The offset of the two clocks is the least that a recent reply has shown: each shows
  * the true one and the time the reply took. So a time is never taken for earlier than it was, and for later only by as
  * long as the quickest reply of the last seconds took.
  */

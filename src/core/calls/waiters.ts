@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { TooManyWaitersError } from '../errors.ts';
 
-/** What a sleep rejects with that was recalled: whoever slept is to ask again. */
+/** What a recalled sleep rejects with: the caller is to ask again. */
 export const RECALLED = Symbol('recalled');
 
 /** Ends one sleep with a reason. */

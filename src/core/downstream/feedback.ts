@@ -11,7 +11,7 @@ export type HeadersLike =
 
 /** What the downstream says of how it is treated. */
 export interface FeedbackOptions {
-  /** It turned the call away as too many (a 429). Without any time given nothing is closed; adaptive limits fall. */
+  /** It answered "too many requests" (a 429). Without a time nothing is paused; adaptive limits fall. */
   throttled?: boolean;
   /** The call failed in another way. For adaptive limits. */
   failed?: boolean;
@@ -53,7 +53,7 @@ const MAX_HEADER = 1_000;
  * Reads what a downstream says. Of several times the longest counts: Retry-After is a floor.
  *
  * @param wallMs - This machine's wall clock, for dates in headers that come without a Date of their own.
- * @throws {@link InvalidOptionError} for options that are none. Headers that cannot be read say nothing.
+ * @throws {@link InvalidOptionError} for options that are not valid. Headers that cannot be read say nothing.
  */
 export function parseFeedback(options: unknown, wallMs: number): Feedback {
   const given = plainObject('options', options) as FeedbackOptions;

@@ -1,7 +1,7 @@
 /** No downstream means to be left alone for longer than this (a leap year): an answer that says so is damaged. */
 export const MAX_PAUSE_MS = 366 * 86_400_000;
 
-/** Milliseconds from now on, of either form of Retry-After; undefined if it is none. */
+/** Milliseconds from now on, of either form of Retry-After; undefined if it is not valid. */
 export function retryAfterOf(value: string | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
   const text = value.trim();
@@ -12,7 +12,7 @@ export function retryAfterOf(value: string | undefined, nowMs: number): number |
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** Milliseconds since the epoch of an HTTP date (RFC 9110, IMF-fixdate); undefined if it is none. */
+/** Milliseconds since the epoch of an HTTP date (RFC 9110, IMF-fixdate); undefined if it is not valid. */
 export function dateMs(text: string | undefined): number | undefined {
   const found = /^\w{3}, (\d{2}) (\w{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/.exec(text?.trim() ?? '');
   const month = MONTHS.indexOf(found?.[2] ?? '');

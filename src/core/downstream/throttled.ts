@@ -44,7 +44,7 @@ export class Throttled extends Error {
       throw new InvalidOptionError('retryAfter', 'a string, as in a Retry-After header, or null', retryAfter);
     }
     const afterMs = durationMs('retryAfterMs', retryAfterMs, 0, MAX_PAUSE_MS);
-    super(message ?? 'the downstream turned the call away as too many');
+    super(message ?? 'the downstream answered "too many requests"');
     this.name = 'Throttled';
     this.retryAfterMs = afterMs;
     this.retryAfter = retryAfter;
@@ -65,7 +65,7 @@ export function pauseOf(throttled: Throttled, wallMs: number): number {
   return Math.min(MAX_PAUSE_MS, Math.max(throttled.retryAfterMs, saidMs));
 }
 
-// No key at all would be everybody, which is not what was meant by who gave keys.
+// No key at all would mean everybody, which is not what was meant.
 function checkedKeys(keys: Keys): Keys {
   const entries = Object.entries(plainObject('keys', keys));
   if (entries.length === 0) throw new InvalidOptionError('keys', 'at least one attribute, or nothing', keys);

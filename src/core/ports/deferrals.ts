@@ -1,6 +1,6 @@
-/** What is known of a job that is put aside. Times in whole microseconds of the store's clock. */
+/** What is known of a job that is deferred. Times in whole microseconds of the store's clock. */
 export interface Deferral {
-  /** How often it was put aside; without those that are excused. */
+  /** How often it was deferred; without those that are excused. */
   readonly count: number;
   /** When it first was; later by as much as was excused since. */
   readonly firstUs: number;
@@ -11,19 +11,19 @@ export interface Deferral {
 /** One deferral, as it is noted. */
 export interface NewDeferral {
   readonly job: string;
-  /** From now until its slot, as the queue is told: whole milliseconds. */
+  /** From now until its turn, as the queue is told: whole milliseconds. */
   readonly delayMs: number;
   /** Attempts that the job has made. What was noted under another number is of a job that has run since. */
   readonly attempt: number;
-  /** The job was never put aside before: what is noted under its id is of another job, which is gone. */
+  /** The job was never deferred before: what is noted under its id is of another job, which is gone. */
   readonly fresh: boolean;
   /** What was forgotten when it started, if that start does not count. */
   readonly before?: Pick<Deferral, 'count' | 'firstUs'> | undefined;
-  /** It is not the job's doing, but a pause's: it is not counted, nor is the time until its slot. */
+  /** It is not the job's doing, but a pause's: it is not counted, nor is the time until its turn. */
   readonly excused?: boolean;
 }
 
-/** A job that is put aside, as it is found again. */
+/** A job that is deferred, as it is found again. */
 export interface DeferredJob {
   readonly job: string;
   readonly turnUs: number;
@@ -32,38 +32,38 @@ export interface DeferredJob {
   readonly attempt: number;
 }
 
-/** A new slot for a job that is put aside. */
+/** A new turn for a job that is deferred. */
 export interface Move {
   readonly job: string;
-  /** From now until its new slot, as the queue is told: whole milliseconds. */
+  /** From now until its new turn, as the queue is told: whole milliseconds. */
   readonly delayMs: number;
 }
 
-/** How long an entry is kept after its slot. A job that is not back by then was removed. */
+/** How long an entry is kept after its turn. A job that is not back by then was removed. */
 export const KEPT_US = 86_400_000_000;
 
 /**
- * The jobs that are put aside now, queue by queue: part of the {@link Store} port, with the same clock and the same
+ * The jobs that are deferred now, queue by queue: part of the {@link Store} port, with the same clock and the same
  * errors. No decision reads it. A job enters it with its first deferral and leaves it when it starts, so that it costs
  * nothing where nothing is deferred. test/store/contract/deferrals.ts is the suite that every store passes.
  */
 export interface Deferrals {
-  /** A job is put aside, once more or for the first time. Drops a few entries whose jobs never came back. */
+  /** A job is deferred, once more or for the first time. Drops a few entries whose jobs never came back. */
   note(queue: string, deferral: NewDeferral): Promise<Deferral>;
   /** What is noted of a job that has made so many attempts. */
   find(queue: string, job: string, attempt: number): Promise<Deferral | undefined>;
-  /** The job is not put aside any more; what was noted of it. */
+  /** The job is not deferred any more; what was noted of it. */
   forget(queue: string, job: string): Promise<Deferral | undefined>;
-  /** How many are put aside, and the one that has been for longest. */
+  /** How many are deferred, and the one that has been for longest. */
   oldest(
     queue: string,
   ): Promise<{ readonly count: number; readonly oldest?: { job: string; ageUs: number } }>;
   /**
-   * Those with slots after `afterUs`, in order of their slots: `count` of them, and whoever shares the slot of the last.
-   * So the last slot of one page is where the next begins.
+   * Those with turns after `afterUs`, in order of their turns: `count` of them, and those that share the turn of the last.
+   * So the last turn of one page is where the next begins.
    */
   list(queue: string, afterUs: number, count: number): Promise<DeferredJob[]>;
-  /** Gives jobs new slots; those that are not put aside any more are left out. */
+  /** Gives jobs new turns; those that are not deferred any more are left out. */
   move(queue: string, moves: readonly Move[]): Promise<void>;
   /**
    * Claims the re-timing of a queue after a change of the limits.

@@ -14,7 +14,7 @@ export type StoreMessage =
   | { readonly kind: 'resumed'; readonly keys: Keys | undefined }
   /** There is room now for a holder that waits in this process. */
   | { readonly kind: 'wake'; readonly holder: string }
-  /** Messages may have been lost: who waits for one had better look. */
+  /** Messages may have been lost: calls that wait for one look. */
   | { readonly kind: 'missed' };
 
 /** What is heard of what others do. */

@@ -19,7 +19,7 @@ test('a bypassed job runs at once over a closed key, charges its cost as debt, a
     onBypass: (job: Job, reason: string) => told.push([job.name, reason]),
   });
   await queue.add('usual', {});
-  await until(async () => (await queue.getDelayedCount()) === 1, 'the usual job put aside');
+  await until(async () => (await queue.getDelayedCount()) === 1, 'the usual job deferred');
   const [before] = await governor.peek({ keys });
   const addedMs = performance.now();
   await queue.add('urgent', { by: 'ops', cost: 3 });
@@ -50,10 +50,10 @@ test('a job promoted by hand passes once bypass() says so, however often it was 
     onBypass: () => {},
   });
   const job = await queue.add('job', {});
-  await until(async () => (await job.getState()) === 'delayed', 'the job put aside');
+  await until(async () => (await job.getState()) === 'delayed', 'the job deferred');
   await job.promote();
   await until(async () => ((await queue.getJob(job.id!))!.attemptsStarted ?? 0) >= 2, 'a second refusal');
-  await until(async () => (await job.getState()) === 'delayed', 'the job put aside again');
+  await until(async () => (await job.getState()) === 'delayed', 'the job deferred again');
 
   forced.add(job.id!);
   await job.promote();

@@ -37,7 +37,7 @@ describe.concurrent('close()', () => {
     await governor.allow({ keys: { shop: 'hot' } });
     await addJobs(queue, 1_000);
     const worker = bench.worker(queue, { governor, keys: { shop: 'hot' } }, { concurrency: 20 });
-    await until(() => worker.governing.deferrals > 10, 'some jobs put aside');
+    await until(() => worker.governing.deferrals > 10, 'some jobs deferred');
 
     const calledMs = performance.now();
     await worker.close();

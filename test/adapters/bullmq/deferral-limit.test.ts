@@ -7,11 +7,11 @@ import { addJobs, Bench, sleep, until, untilCompleted } from './bench.ts';
 
 const keys = { shop: 'acme' };
 const shopOf = (job: Job) => ({ shop: job.name });
-/** A token every 200 ms: a job that is put aside comes back soon. */
+/** A token every 200 ms: a job that is deferred comes back soon. */
 const often = () => ({ shop: { rate: 1, periodMs: 200, burst: 1, by: 'shop' } });
 
 describe.concurrent('maxDeferrals', () => {
-  test('fails a job for good that would be put aside once more, as never run', async (context) => {
+  test('fails a job for good that would be deferred once more, as never run', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor(often());
@@ -28,7 +28,7 @@ describe.concurrent('maxDeferrals', () => {
     }
 
     const [job] = await queue.getFailed();
-    expect(job!.failedReason).toMatch(/^put aside 2 times in \d+ ms, and would have to wait for \d+ ms more/);
+    expect(job!.failedReason).toMatch(/^deferred 2 times in \d+ ms and would wait \d+ ms more/);
     expect(job!.attemptsMade).toBe(1);
     expect(job!.attemptsStarted).toBe(3);
     expect(bench.starts).toEqual([]);
@@ -188,7 +188,7 @@ describe.concurrent('maxDeferredMs', () => {
     expect(limits[0]!.deferredMs).toBeLessThan(1_500);
   });
 
-  test('leaves alone what a governor-wide limit keeps: it is not put aside', async (context) => {
+  test('leaves alone what a governor-wide limit keeps: it is not deferred', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(5, { burst: 1 }) });
@@ -201,7 +201,7 @@ describe.concurrent('maxDeferredMs', () => {
   });
 });
 
-describe.concurrent('what is put aside', () => {
+describe.concurrent('what is deferred', () => {
   test('is told by each worker of the queue: how many jobs, and since when', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
@@ -216,7 +216,7 @@ describe.concurrent('what is put aside', () => {
     expect(await worker.deferred()).toEqual({ count: 0, oldestMs: 0 });
     await addJobs(queue, 3, { name: 'a' });
     await addJobs(queue, 2, { name: 'b' });
-    await until(async () => (await queue.getDelayedCount()) === 3, 'three put aside');
+    await until(async () => (await queue.getDelayedCount()) === 3, 'three deferred');
     await sleep(120);
     for (const told of [await worker.deferred(), await other.deferred()]) {
       expect(told.count).toBe(3);
@@ -231,13 +231,13 @@ describe.concurrent('what is put aside', () => {
     const governor = bench.governor({ shop: perHour(2, { burst: 1, by: 'shop' }) });
     const worker = bench.worker(queue, { governor, keys: shopOf });
     await addJobs(queue, 3, { name: 'a' });
-    await until(async () => (await queue.getDelayedCount()) === 2, 'two put aside');
+    await until(async () => (await queue.getDelayedCount()) === 2, 'two deferred');
     expect((await worker.deferred()).count).toBe(2);
     for (const job of await queue.getDelayed()) await job.remove();
     expect(await worker.deferred()).toEqual({ count: 0, oldestMs: 0 });
   });
 
-  test('costs a job that is never put aside nothing', async (context) => {
+  test('costs a job that is never deferred nothing', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(1_000) });

@@ -41,7 +41,7 @@ describe('tenants that share a fair limit and one queue', () => {
     await until(() => ['a', 'b', 'c'].every((tenant) => bench.startsOf(tenant).length > 0), 'all tenants');
     await sleep(1_500);
     await expectShares(4);
-    // Each is put aside when it is met, and once more at the most when it is back before its share has room for it.
+    // Each is deferred when it is met, and once more at the most when it is back before its share has room for it.
     expect(Math.max(...bench.starts.map(({ attemptsStarted }) => attemptsStarted))).toBeLessThanOrEqual(4);
     expectBound(bench.starts, RATE, BURST);
     expect([bench.failed, bench.errors]).toEqual([[], []]);

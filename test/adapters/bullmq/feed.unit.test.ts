@@ -363,7 +363,7 @@ describe('Feed', () => {
   });
 });
 
-test('jobs that are put aside make it look at more of those behind them, up to a few', () => {
+test('jobs that are deferred make it look at more of those behind them, up to a few', () => {
   const feed = new Feed(50, 1_000);
   const targets = Array.from({ length: 40 }, () => {
     feed.arrived();

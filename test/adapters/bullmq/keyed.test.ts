@@ -30,7 +30,7 @@ describe('a hot key', () => {
       await until(() => bench.startsOf('other').length >= 2, 'the other key within its burst', 10_000);
       // One at a time, a thousand refusals take a while of their own: two scripts each.
       expect(bench.startsOf('other')[1]!.atMs - beganMs).toBeLessThan(concurrency === 1 ? 3_000 : 2_000);
-      // A job that comes while the hot key's are put aside does not wait for them either.
+      // A job that comes while the hot key's are deferred does not wait for them either.
       await addJobs(queue, 1, { name: 'third' });
       const addedMs = performance.now();
       await until(() => bench.startsOf('third').length > 0, 'a third key', 10_000);

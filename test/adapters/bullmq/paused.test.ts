@@ -49,7 +49,7 @@ describe.concurrent('a pause of a key', () => {
     async ([, forMs], context) => {
       const bench = new Bench(context);
       const queue = bench.queue();
-      // More of them than the shop's burst: those that come back are put aside once more, each at its own time.
+      // More of them than the shop's burst: those that come back are deferred once more, each at its own time.
       const shop = perSecond(10, { burst: 1, by: 'shop' });
       const governor = bench.governor({ ...limits, shop });
       await governor.pause({ keys: { shop: 'acme' }, ...(forMs !== undefined && { forMs }) });
@@ -59,7 +59,7 @@ describe.concurrent('a pause of a key', () => {
         { governor, keys, maxDeferrals: 10, maxHoldMs: 300 },
         { concurrency: 50 },
       );
-      await until(async () => (await countsOf(queue)).delayed === 16, 'all are put aside');
+      await until(async () => (await countsOf(queue)).delayed === 16, 'all are deferred');
       for (const job of await queue.getDelayed()) {
         await until(async () => {
           const noted = await deskOf(governor).deferrals.find(job.queueQualifiedName, job.id!, 0);

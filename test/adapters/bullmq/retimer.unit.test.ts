@@ -6,7 +6,7 @@ import { Retimer } from '../../../src/adapters/bullmq/defer/retimer.ts';
 import { perHour } from '../../../src/core/limits/rate.ts';
 import { memoryGovernor } from '../../../src/testing/memory-governor.ts';
 
-/** Jobs of a queue that are put aside, a retimer for it, and what it has done. */
+/** Jobs of a queue that are deferred, a retimer for it, and what it has done. */
 async function make(jobs = 3) {
   const { governor, clock, store } = memoryGovernor({
     name: 'test',

@@ -40,14 +40,14 @@ const keys = (job: { name: string }) => ({ shop: job.name });
 
 describe('after a change of the limits', () => {
   // https://github.com/taskforcesh/bullmq/issues/2713: from 1 in 10 minutes to 1 in 2, the old 10 minutes were waited out.
-  test('500 jobs that are put aside have new times within a second, and run at the new rate', async (context) => {
+  test('500 jobs that are deferred have new times within a second, and run at the new rate', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const { governor, hears } = telling(bench, SLOW);
     const shops = ['a', 'b', 'c', 'd', 'e'];
     bench.worker(queue, { governor, keys }, { concurrency: 50 });
     for (const shop of shops) await addJobs(queue, 101, { name: shop });
-    await until(async () => (await queue.getDelayedCount()) === 500, '500 put aside');
+    await until(async () => (await queue.getDelayedCount()) === 500, '500 deferred');
     expect(Math.min(...(await dueInMs(queue)))).toBeGreaterThan(500_000);
 
     await change(bench, governor, shopLimit(50, 1_000));
@@ -81,7 +81,7 @@ describe('after a change of the limits', () => {
     const { governor, hears } = telling(bench, shopLimit(1, 60_000));
     bench.worker(queue, { governor, keys, maxHoldMs: 0 }, { concurrency: 1 });
     await addJobs(queue, 11, { name: 'a' });
-    await until(async () => (await queue.getDelayedCount()) === 10, 'ten put aside');
+    await until(async () => (await queue.getDelayedCount()) === 10, 'ten deferred');
     await change(bench, governor, SLOW);
     await hears(2);
     await until(async () => Math.max(...(await dueInMs(queue))) > 5_000_000, 'new times', 1_000);
@@ -93,7 +93,7 @@ describe('after a change of the limits', () => {
     expect(jobs[0]!.delay).toBeLessThanOrEqual(600_000);
   });
 
-  test('only jobs that the governor put aside are moved, and as it put them', async (context) => {
+  test('only jobs that the governor deferred are moved, and as it put them', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const { governor, hears } = telling(bench, SLOW);
@@ -107,7 +107,7 @@ describe('after a change of the limits', () => {
         },
       },
     );
-    // One delayed by the user, one that ran and waits for its retry though the record has it, one put aside that the
+    // One delayed by the user, one that ran and waits for its retry though the record has it, one deferred that the
     // user has moved since, one that is gone, and one that is to be moved.
     const byUser = await queue.add('a', {}, { delay: 3_600_000 });
     const retried = await queue.add('b', {}, { attempts: 2, backoff: { type: 'fixed', delay: 3_600_000 } });
@@ -146,7 +146,7 @@ describe('after a change of the limits', () => {
     for (let n = 1; n < 4; n++) fleet.push(telling(bench, SLOW, fleet[0]!.governor.name));
     for (const { governor } of fleet) bench.worker(queue, { governor, keys }, { concurrency: 5 });
     await addJobs(queue, 21, { name: 'a' });
-    await until(async () => (await queue.getDelayedCount()) === 20, 'twenty put aside');
+    await until(async () => (await queue.getDelayedCount()) === 20, 'twenty deferred');
     const moves = fleet.map(({ governor }) => vi.spyOn(deskOf(governor).deferrals, 'move'));
 
     for (const version of [2, 3]) {

@@ -68,7 +68,7 @@ describe.concurrent('a sandboxed processor', () => {
     });
     bench.watch(worker);
     await addJobs(queue, 3);
-    await until(() => worker.governing.deferrals === 3, 'all jobs put aside');
+    await until(() => worker.governing.deferrals === 3, 'all jobs deferred');
     expect(await countsOf(queue)).toEqual({ delayed: 3 });
     expect(bench.failed).toEqual([]);
   });

@@ -35,7 +35,7 @@ const freeOf = async (governor: ReturnType<Bench['governor']>, keys = {}): Promi
 };
 
 describe.concurrent('a concurrency limit over two workers', () => {
-  test('is never exceeded, every job completes once, and none is put aside', async (context) => {
+  test('is never exceeded, every job completes once, and none is deferred', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const limits = slots(3);
@@ -285,7 +285,7 @@ describe.concurrent('options that reach the governor', () => {
       calls: perHour(10, { burst: 10, reserve: { high: 0.3, normal: 0.3 } }),
     });
     const priority = (job: Job) => job.data.priority as 'high' | 'normal' | 'low';
-    // Waiting aside for an hour, the less urgent hold up nobody.
+    // Waiting nearby for an hour, the less urgent hold up nobody.
     await addJobs(queue, 6, { name: 'low', data: { priority: 'low' } });
     const worker = bench.worker(queue, { governor, priority, maxHoldMs: 50 }, { concurrency: 1 });
     await until(() => bench.startsOf('low').length === 4, 'the low ones that may');

@@ -68,7 +68,7 @@ describe.concurrent('while the governor’s store is away', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('without attach() jobs are put aside, not failed', async (context) => {
+  test('without attach() jobs are deferred, not failed', async (context) => {
     const bench = new Bench(context);
     const { Worker } = await import('bullmq');
     const { governed } = await import('flyball/bullmq');
@@ -81,7 +81,7 @@ describe.concurrent('while the governor’s store is away', () => {
     bench.watch(
       new Worker(queue.name, processor, { connection: bench.connection, concurrency: 5, drainDelay: 1 }),
     );
-    await until(() => processor.governing.deferrals >= 10, 'all jobs put aside');
+    await until(() => processor.governing.deferrals >= 10, 'all jobs deferred');
     await startRedis([], store.port);
     await untilCompleted(queue, 10);
     expect(bench.starts.length).toBe(10);
@@ -118,7 +118,7 @@ test.concurrent('300 jobs that are deferred for hours cost the server next to no
   );
   await addJobs(queue, 300);
   const worker = bench.worker(queue, { governor, keys: { shop: 'acme' } }, { concurrency: 10 });
-  await until(async () => (await queue.getDelayedCount()) === 299, 'all but one put aside');
+  await until(async () => (await queue.getDelayedCount()) === 299, 'all but one deferred');
   const commands = async () =>
     Number(/total_commands_processed:(\d+)/.exec(await connection.info('stats'))![1]);
   await sleep(300);

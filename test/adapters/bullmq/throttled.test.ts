@@ -61,7 +61,7 @@ describe('Throttled', () => {
 });
 
 describe.concurrent('a processor that throws Throttled', () => {
-  test('for keys: its job is put aside for that time, without an attempt or a failure', async (context) => {
+  test('for keys: its job is deferred for that time, without an attempt or a failure', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor({ shop: perSecond(1_000, { burst: 100, by: 'shop' }) });
@@ -137,7 +137,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('without a handle on the worker: its job is put aside', async (context) => {
+  test('without a handle on the worker: its job is deferred', async (context) => {
     const bench = new Bench(context);
     const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(1_000) });

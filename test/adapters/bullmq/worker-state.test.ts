@@ -143,7 +143,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
     );
     expect(worker.governing).toMatchObject({ running: 0, held: 0, nearby: 0, gate: 'open', granted: 0 });
     for (const name of ['a', 'b', 'c', 'a', 'a']) await queue.add(name, {});
-    await until(async () => (await queue.getDelayedCount()) === 2, 'two jobs put aside');
+    await until(async () => (await queue.getDelayedCount()) === 2, 'two jobs deferred');
     await until(() => worker.governing.running === 3 && worker.governing.held === 0, 'all jobs decided');
     expect(worker.governing).toEqual({
       running: 3,

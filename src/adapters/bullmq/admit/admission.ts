@@ -146,7 +146,7 @@ export class Admission<J extends Job> {
     // none either: the jobs behind it would queue behind nothing.
     let takesTurn = this.#onRefused.alwaysDefers && room.ms >= 0;
     for (;;) {
-      // A hold that only keys ask for is one nearby. Without room for it, the job had better have a turn.
+      // A hold that only keys ask for is a wait nearby. Without room for it the job takes a turn.
       const claims = !reach.governorWide && this.#roomNearby;
       if (claims) this.#claims += 1;
       const answer = await attempt.ask(this.#terms(candidate, takesTurn, claims)).finally(() => {
@@ -259,7 +259,7 @@ export class Admission<J extends Job> {
   }
 
   // Under a fair limit what stands behind a job may be another key's, which has had less. So the worker goes on fetching, and
-  // a job that may not start soon is deferred; unless it might rather fail or be dropped: then it had better not be fetched.
+  // a job that may not start soon is deferred; unless it might rather fail or be dropped: then it should not be fetched.
   #looksBehind({ fair }: Reach): boolean {
     return fair && this.#onRefused.alwaysDefers;
   }

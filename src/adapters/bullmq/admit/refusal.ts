@@ -4,7 +4,7 @@ import { oneOf } from '../../../core/checks.ts';
 import { type Govern, REFUSED_ACTIONS, type RefusedAction } from '../options.ts';
 import { queueOf } from '../queue/queue-of.ts';
 
-/** What decides where a refused job waits, besides the refusal. */
+/** What decides, with the refusal, where a refused job waits. */
 export interface Situation {
   /** Whether its worker's fetching can be stopped. */
   readonly attached: boolean;
@@ -31,7 +31,7 @@ export function waitFor(refusal: Refusal, now: Situation): 'held' | 'nearby' | '
   const { reason, keyed, hasTurn, retryAfterMs } = refusal;
   if (reason === 'concurrency') {
     if (keyed) return now.roomNearby && now.nearbyMs > 0 ? 'nearby' : 'away';
-    // As long as it takes: its place in the queue is what it would lose, and the feed fetches few besides it.
+    // As long as it takes: its place in the queue is what it would lose, and the feed fetches few more.
     if (now.attached && (now.holdMs > 0 || now.defers)) return 'held';
   }
   // A near turn of a limit that all jobs meet, and that cannot reserve for this one; or the near end of a pause of all.
