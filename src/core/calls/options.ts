@@ -1,6 +1,6 @@
 import { durationMs, knownNames, oneOf, plainObject } from '../checks.ts';
-import type { Cost, Keys } from '../decide/demands.ts';
 import type { Terms } from '../decide/ask.ts';
+import type { Cost, Keys } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
 
 /** How urgent a request is, to limits that `reserve` a share of their burst. */

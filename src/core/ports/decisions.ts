@@ -1,8 +1,8 @@
 import type { AdaptiveReport } from '../buckets/adaptive.ts';
-import type { BucketReport } from '../decide/peek.ts';
+import type { Terms } from '../decide/ask.ts';
 import type { Cost, Demand, Keys } from '../decide/demands.ts';
 import type { HeldSlot } from '../decide/give-back.ts';
-import type { Terms } from '../decide/ask.ts';
+import type { BucketReport } from '../decide/peek.ts';
 import type { Receipt, Verdict } from '../decide/verdict.ts';
 
 /** A request as a store takes it: which limits it meets is decided against the limits in force there. */
