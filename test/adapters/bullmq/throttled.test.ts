@@ -1,9 +1,10 @@
 import { type Job, Worker } from 'bullmq';
 import { type Governor, InvalidOptionError, isDeferralLimitError, perHour, perSecond } from 'flyball';
 import { governed, isThrottled, Throttled } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { FeedbackOptions } from '../../../src/core/downstream/feedback.ts';
-import { addJobs, Bench, until, untilCompleted } from './bench.ts';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, expectNoError, test, until, untilCompleted } from './fixture.ts';
 
 const anything = (value: unknown) => value as never;
 
@@ -61,9 +62,7 @@ describe('Throttled', () => {
 });
 
 describe.concurrent('a processor that throws Throttled', () => {
-  test('for keys: its job is put aside for that time, without an attempt or a failure', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('for keys defers its job for that time, without an attempt', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perSecond(1_000, { burst: 100, by: 'shop' }) });
     const told = feedbackOf(governor);
     let throttles = 2;
@@ -100,13 +99,10 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(acme.attemptsStarted).toBe(3);
     expect(acme.returnvalue).toBe(0);
     expect(worker.governing).toMatchObject({ throttled: 2, deferrals: 2, granted: 4, failed: 0 });
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test('without keys: its job goes to the head of the queue, and nothing is fetched for that time', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('without keys shuts the gate for that time', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000, { burst: 100 }) });
     const told = feedbackOf(governor);
     let throttled = false;
@@ -137,9 +133,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('without a handle on the worker: its job is put aside', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('without attach() defers its job', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     let throttled = false;
     const processor = governed(governor, async (_job: Job) => {
@@ -155,9 +149,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     await expect(processor.deferred()).rejects.toThrow(/worker: expected one given with attach\(\)/);
   });
 
-  test('too often meets maxDeferrals: a start that is throttled does not count', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('too often meets maxDeferrals: a throttled start is no real start', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perHour(1_000, { burst: 100, by: 'shop' }) });
     feedbackOf(governor, async () => {});
     const keys = { shop: 'acme' };
@@ -178,9 +170,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect((await queue.getFailed())[0]!.attemptsMade).toBe(1);
   });
 
-  test('is heard though the governor could not be told, and the error event says so', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is heard though the governor could not be told of it', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     feedbackOf(governor, () => Promise.reject(new Error('no such attribute')));
     let throttled = false;
@@ -202,9 +192,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(bench.errors.map(({ message }) => message)).toEqual(['no such attribute']);
   });
 
-  test('with keys that no limit has, the governor is paused as a whole', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('for keys that no limit has pauses the whole governor', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     let pausedMs = 0;
     bench.worker(

@@ -1,5 +1,5 @@
 import { Worker } from 'bullmq';
-import { Bench, sleep, until } from './bench.ts';
+import { Bench, sleep, until } from './fixture.ts';
 import { workerConformance } from './worker-conformance.ts';
 
 workerConformance('BullMQ’s own worker', (context) => {
