@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Job, type JobsOptions, type Processor, Queue, type Worker } from 'bullmq';
+import { type Job, type JobsOptions, type Processor, Queue, Worker } from 'bullmq';
 import { type CreateGovernorOptions, createGovernor, type Governor, type Keys } from 'flyball';
 import { GovernedWorker, type GovernedWorkerOptions } from 'flyball/bullmq';
 import type { Redis } from 'ioredis';
@@ -71,21 +71,24 @@ export class Bench {
     return governor;
   }
 
-  /** A governed worker that records each start. Its queue is looked at every second, so that closing is quick. */
+  /**
+   * A governed worker that records each start, unless it is given a `processor` of its own. Its queue is looked at every
+   * second, so that closing is quick.
+   */
   worker(
     queue: Pick<Queue, 'name'>,
     govern: Govern,
-    options: WorkerOptions & { work?: Work } = {},
+    options: WorkerOptions & { work?: Work; processor?: string | URL | Processor } = {},
   ): GovernedWorker {
-    const { work, ...rest } = options;
-    const worker = new GovernedWorker(queue.name, this.recorded(work), {
-      connection: this.connection,
-      drainDelay: 1,
-      ...rest,
-      govern,
-    });
-    this.watch(worker);
-    return worker;
+    const { work, processor = this.recorded(work), ...rest } = options;
+    const all = { connection: this.connection, drainDelay: 1, ...rest, govern };
+    return this.#watched(new GovernedWorker(queue.name, processor, all));
+  }
+
+  /** BullMQ's own worker. */
+  plainWorker(queue: Pick<Queue, 'name'>, processor: Processor, options: WorkerOptions = {}): Worker {
+    const all = { connection: this.connection, drainDelay: 1, ...options };
+    return this.#watched(new Worker(queue.name, processor, all));
   }
 
   /** A processor that records each of its calls, then does `work`. */
@@ -97,11 +100,11 @@ export class Bench {
     };
   }
 
-  /** Records a worker's errors and failures, and closes it when the test ends. */
-  watch(worker: Worker): void {
+  #watched<W extends Worker>(worker: W): W {
     worker.on('error', (error) => this.errors.push(error));
     worker.on('failed', (job, error) => this.failed.push({ id: job?.id ?? '', error }));
     this.#workers.push(worker);
+    return worker;
   }
 
   startsOf(name: string): Start[] {

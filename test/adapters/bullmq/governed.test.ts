@@ -1,4 +1,4 @@
-import { type Job, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import { perSecond } from 'flyball';
 import { governed } from 'flyball/bullmq';
 import { describe, expect } from 'vitest';
@@ -19,13 +19,8 @@ describe.concurrent('governed()', () => {
   test('with attach() works as GovernedWorker does', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
     const processor = governed(governor, bench.recorded(), { cost: (job: Job) => job.data.cost });
-    const worker = new Worker(queue.name, processor, {
-      connection: bench.connection,
-      concurrency: 10,
-      drainDelay: 1,
-    });
+    const worker = bench.plainWorker(queue, processor, { concurrency: 10 });
     processor.attach(worker);
-    bench.watch(worker);
     await addJobs(queue, 60, { data: { cost: 2 } });
     await untilCompleted(queue, 60);
 
@@ -43,12 +38,7 @@ describe.concurrent('governed()', () => {
   test('without attach() gives each refused job a turn', wallClock, async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
     const processor = governed(governor, bench.recorded(), { maxHoldMs: 200 });
-    const worker = new Worker(queue.name, processor, {
-      connection: bench.connection,
-      concurrency: 20,
-      drainDelay: 1,
-    });
-    bench.watch(worker);
+    bench.plainWorker(queue, processor, { concurrency: 20 });
     await addJobs(queue, 60);
     await untilCompleted(queue, 60);
 
@@ -69,11 +59,7 @@ describe.concurrent('governed()', () => {
   test('cannot be attached to a second worker', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20) });
     const processor = governed(governor, bench.recorded());
-    const workers = [1, 2].map(
-      () =>
-        new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1, autorun: false }),
-    );
-    for (const worker of workers) bench.watch(worker);
+    const workers = [1, 2].map(() => bench.plainWorker(queue, processor, { autorun: false }));
     processor.attach(workers[0]!);
     expect(() => processor.attach(workers[1]!)).toThrow(/attached to a worker already/);
     expect(await countsOf(queue)).toEqual({});
@@ -95,9 +81,8 @@ describe.concurrent('governed()', () => {
     };
     expect(() => processor.attach(undefined as never)).toThrow(/worker: expected/);
     expect(() => processor.attach(old as never)).toThrow(/no settable Worker#concurrency/);
-    const worker = new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1 });
+    const worker = bench.plainWorker(queue, processor);
     processor.attach(worker);
-    bench.watch(worker);
     await addJobs(queue, 3);
     await untilCompleted(queue, 3);
     expect(await processor.deferred()).toEqual({ count: 0, oldestMs: 0 });
@@ -106,12 +91,7 @@ describe.concurrent('governed()', () => {
   test('may be attached to a worker that runs already', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
     const processor = governed(governor, bench.recorded());
-    const worker = new Worker(queue.name, processor, {
-      connection: bench.connection,
-      concurrency: 8,
-      drainDelay: 1,
-    });
-    bench.watch(worker);
+    const worker = bench.plainWorker(queue, processor, { concurrency: 8 });
     await addJobs(queue, 40);
     await until(() => bench.starts.length >= 5, 'some jobs done');
     processor.attach(worker);

@@ -109,16 +109,10 @@ describe.concurrent('a held job', () => {
     async ({ takesSignal }, { bench, queue }) => {
       const governor = bench.governor({ calls: perHour(3_600, { burst: 5 }) });
       for (let n = 0; n < 5; n++) await governor.forceN(5);
-      const { GovernedWorker } = await import('flyball/bullmq');
       const processor = takesSignal
         ? async (_job: unknown, _token?: string, _signal?: AbortSignal) => 'ran'
         : async () => 'ran';
-      const worker = new GovernedWorker(queue.name, processor, {
-        connection: bench.connection,
-        drainDelay: 1,
-        govern: { governor, maxHoldMs: 60_000 },
-      });
-      bench.watch(worker);
+      const worker = bench.worker(queue, { governor, maxHoldMs: 60_000 }, { processor });
       const job = await queue.add('held', {}, { attempts: 1 });
       await until(() => worker.governing.holds === 1, 'the job held');
       const [before] = await governor.peek();

@@ -14,14 +14,8 @@ describe.concurrent('a sandboxed processor', () => {
     { what: 'path, in worker threads', processor: fileURLToPath(file), useWorkerThreads: true },
   ])('is governed by GovernedWorker: $what', async ({ processor, useWorkerThreads }, { bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
-    const worker = new GovernedWorker(queue.name, processor, {
-      connection: bench.connection,
-      drainDelay: 1,
-      concurrency: 4,
-      useWorkerThreads,
-      govern: { governor },
-    });
-    bench.watch(worker);
+    const options = { processor, concurrency: 4, useWorkerThreads };
+    const worker = bench.worker(queue, { governor }, options);
     await addJobs(queue, 16);
     await untilCompleted(queue, 16);
 
@@ -37,12 +31,7 @@ describe.concurrent('a sandboxed processor', () => {
 
   test('may throw Throttled: its job goes back without an attempt', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
-    const worker = new GovernedWorker(queue.name, file, {
-      connection: bench.connection,
-      drainDelay: 1,
-      govern: { governor },
-    });
-    bench.watch(worker);
+    const worker = bench.worker(queue, { governor }, { processor: file });
     await queue.add('job', { throttles: true });
     await untilCompleted(queue, 1);
     const [job] = await queue.getCompleted();
@@ -55,12 +44,8 @@ describe.concurrent('a sandboxed processor', () => {
   test('is not handed a job that is refused', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perHour(1, { burst: 1, by: 'shop' }) });
     await governor.allow({ keys: { shop: 'acme' } });
-    const worker = new GovernedWorker(queue.name, fileURLToPath(file), {
-      connection: bench.connection,
-      drainDelay: 1,
-      govern: { governor, keys: { shop: 'acme' } },
-    });
-    bench.watch(worker);
+    const keys = { shop: 'acme' };
+    const worker = bench.worker(queue, { governor, keys }, { processor: fileURLToPath(file) });
     await addJobs(queue, 3);
     await until(() => worker.governing.deferrals === 3, 'all jobs put aside');
     expect(await countsOf(queue)).toEqual({ delayed: 3 });

@@ -1,5 +1,6 @@
 import { QueueEvents } from 'bullmq';
 import { isStoreUnavailableError, perHour, perSecond } from 'flyball';
+import { governed } from 'flyball/bullmq';
 import { describe, expect } from 'vitest';
 import { connect, startRedis } from '../../support/redis.ts';
 import { wallClock } from '../../support/wall-clock.ts';
@@ -75,16 +76,12 @@ describe.concurrent('while the governor’s store is away', () => {
   });
 
   test('without attach() jobs are deferred, not failed', async ({ bench, queue }) => {
-    const { Worker } = await import('bullmq');
-    const { governed } = await import('flyball/bullmq');
     const store = await startRedis();
     await store.stop();
     await addJobs(queue, 10);
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
     const processor = governed(governor, bench.recorded());
-    bench.watch(
-      new Worker(queue.name, processor, { connection: bench.connection, concurrency: 5, drainDelay: 1 }),
-    );
+    bench.plainWorker(queue, processor, { concurrency: 5 });
     await until(() => processor.governing.deferrals >= 10, 'all jobs put aside');
     await startRedis([], store.port);
     await untilCompleted(queue, 10);
@@ -108,10 +105,13 @@ describe.concurrent('while the governor’s store is away', () => {
 });
 
 // https://github.com/ixti/sidekiq-throttled/issues/36: hundreds of jobs at 10 an hour were taken and put back each second.
-test.concurrent('300 jobs that are deferred for hours cost the server next to nothing', async (context) => {
+test.concurrent('300 jobs that are deferred for hours cost the server next to nothing', async ({
+  onTestFinished,
+  annotate,
+}) => {
   const server = await startRedis();
   const connection = connect({ maxRetriesPerRequest: null }, server.url);
-  const bench = new Bench(context, connection);
+  const bench = new Bench({ onTestFinished }, connection);
   const queue = bench.queue();
   const governor = bench.governor(
     { shop: perHour(10, { burst: 1, by: 'shop' }) },
@@ -119,14 +119,14 @@ test.concurrent('300 jobs that are deferred for hours cost the server next to no
   );
   await addJobs(queue, 300);
   const worker = bench.worker(queue, { governor, keys: { shop: 'acme' } }, { concurrency: 10 });
-  await until(async () => (await queue.getDelayedCount()) === 299, 'all but one put aside');
+  await until(async () => (await queue.getDelayedCount()) === 299, 'all but one deferred');
   const commands = async () =>
     Number(/total_commands_processed:(\d+)/.exec(await connection.info('stats'))![1]);
   await sleep(300);
   const before = await commands();
   await sleep(3_000);
   const perJobAndMinute = (((await commands()) - before) * 20) / 299;
-  await context.annotate(`${perJobAndMinute.toFixed(2)} commands per deferred job and minute`);
+  await annotate(`${perJobAndMinute.toFixed(2)} commands per deferred job and minute`);
   expect(perJobAndMinute).toBeLessThan(10);
   expect(worker.governing.deferrals).toBeLessThanOrEqual(2 * 299);
 });

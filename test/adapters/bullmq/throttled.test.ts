@@ -1,4 +1,4 @@
-import { type Job, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import { type Governor, InvalidOptionError, isDeferralLimitError, perHour, perSecond } from 'flyball';
 import { governed, isThrottled, Throttled } from 'flyball/bullmq';
 import { describe, expect } from 'vitest';
@@ -141,7 +141,7 @@ describe.concurrent('a processor that throws Throttled', () => {
       throttled = true;
       throw new Throttled({ retryAfterMs: 200 });
     });
-    bench.watch(new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1 }));
+    bench.plainWorker(queue, processor);
     await queue.add('job', {});
     await untilCompleted(queue, 1);
     expect(processor.governing).toMatchObject({ throttled: 1, deferrals: 1, returned: 0 });
