@@ -38,7 +38,7 @@ describe.concurrent('maxDeferrals', () => {
   });
 
   // https://github.com/sidekiq/sidekiq/issues/6010: the count was not reset by a start, and the next refusal failed the job.
-  test('counts anew after a real start', async ({ bench, queue }) => {
+  test('counts anew after a real start', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     const worker = bench.worker(
@@ -58,7 +58,7 @@ describe.concurrent('maxDeferrals', () => {
     expect(bench.starts.length).toBe(4);
   });
 
-  test("'drop' completes the job without a run", async ({ bench, queue }) => {
+  test("'drop' completes the job without a run", wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     for (let n = 0; n < 3; n++) await governor.forceN(1, { keys });

@@ -76,73 +76,77 @@ describe.concurrent('a deferred job', () => {
 
   // https://github.com/activepieces/activepieces/issues/9349: limited jobs were copied to a second queue under the same id,
   // and lost. Here a job stays where it is.
-  test('keeps its data, options, attempts and parent', async ({ bench, queue, onTestFinished }) => {
-    const parents = bench.queue();
-    const governor = bench.governor({ shop: perSecond(20, { burst: 1, by: 'shop' }) });
-    const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
-    onTestFinished(() => events.close());
-    await events.waitUntilReady();
-    const told: string[] = [];
-    for (const event of ['failed', 'stalled', 'retries-exhausted', 'duplicated', 'removed'] as const) {
-      events.on(event, () => told.push(event));
-    }
-    const keys = { shop: 'acme' };
-    await governor.forceN(1, { keys });
-    await governor.forceN(1, { keys });
+  test(
+    'keeps its data, options, attempts and parent',
+    wallClock,
+    async ({ bench, queue, onTestFinished }) => {
+      const parents = bench.queue();
+      const governor = bench.governor({ shop: perSecond(20, { burst: 1, by: 'shop' }) });
+      const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
+      onTestFinished(() => events.close());
+      await events.waitUntilReady();
+      const told: string[] = [];
+      for (const event of ['failed', 'stalled', 'retries-exhausted', 'duplicated', 'removed'] as const) {
+        events.on(event, () => told.push(event));
+      }
+      const keys = { shop: 'acme' };
+      await governor.forceN(1, { keys });
+      await governor.forceN(1, { keys });
 
-    const flow = new FlowProducer({ connection: bench.connection });
-    const tree = await flow.add({
-      name: 'parent',
-      queueName: parents.name,
-      children: [
+      const flow = new FlowProducer({ connection: bench.connection });
+      const tree = await flow.add({
+        name: 'parent',
+        queueName: parents.name,
+        children: [
+          {
+            name: 'child',
+            queueName: queue.name,
+            data: { list: [1, 2, 3], text: 'ü' },
+            opts: {
+              priority: 7,
+              attempts: 3,
+              backoff: { type: 'exponential', delay: 60_000 },
+              jobId: 'mine',
+              keepLogs: 10,
+              stackTraceLimit: 4,
+            },
+          },
+        ],
+      });
+      const child = tree.children![0]!.job;
+      const stored = async (id: string) => JSON.parse(JSON.stringify(await queue.getJob(id)));
+      const before = await stored(child.id!);
+      let after: Record<string, unknown> | undefined;
+      let attempt = 0;
+      const worker = bench.worker(
+        queue,
+        { governor, keys, maxHoldMs: 0 },
         {
-          name: 'child',
-          queueName: queue.name,
-          data: { list: [1, 2, 3], text: 'ü' },
-          opts: {
-            priority: 7,
-            attempts: 3,
-            backoff: { type: 'exponential', delay: 60_000 },
-            jobId: 'mine',
-            keepLogs: 10,
-            stackTraceLimit: 4,
+          work: async (job) => {
+            attempt = attemptOf(job);
+            after = await stored(job.id!);
           },
         },
-      ],
-    });
-    const child = tree.children![0]!.job;
-    const stored = async (id: string) => JSON.parse(JSON.stringify(await queue.getJob(id)));
-    const before = await stored(child.id!);
-    let after: Record<string, unknown> | undefined;
-    let attempt = 0;
-    const worker = bench.worker(
-      queue,
-      { governor, keys, maxHoldMs: 0 },
-      {
-        work: async (job) => {
-          attempt = attemptOf(job);
-          after = await stored(job.id!);
-        },
-      },
-    );
-    await takeAll(governor, keys, async () => worker.governing.deferrals >= 10);
-    await untilCompleted(queue, 1);
-    await flow.close();
+      );
+      await takeAll(governor, keys, async () => worker.governing.deferrals >= 10);
+      await untilCompleted(queue, 1);
+      await flow.close();
 
-    const kept = (job: Record<string, unknown>) => {
-      const { attemptsStarted, processedOn, processedBy, ...rest } = job;
-      return rest;
-    };
-    expect(worker.governing.deferrals).toBeGreaterThanOrEqual(10);
-    expect(after!.attemptsStarted).toBe(worker.governing.deferrals + 1);
-    expect(kept(after!)).toEqual(kept(before));
-    // https://github.com/taskforcesh/bullmq/issues/3000: who picks a step by attemptsStarted skips one with each refusal.
-    expect(attempt).toBe(1);
-    expect(bench.starts.length).toBe(1);
-    expect(told).toEqual([]);
-    expectNoError(bench);
-    expect((await parents.getWaitingCount()) + (await parents.getActiveCount())).toBe(1);
-  });
+      const kept = (job: Record<string, unknown>) => {
+        const { attemptsStarted, processedOn, processedBy, ...rest } = job;
+        return rest;
+      };
+      expect(worker.governing.deferrals).toBeGreaterThanOrEqual(10);
+      expect(after!.attemptsStarted).toBe(worker.governing.deferrals + 1);
+      expect(kept(after!)).toEqual(kept(before));
+      // https://github.com/taskforcesh/bullmq/issues/3000: who picks a step by attemptsStarted skips one with each refusal.
+      expect(attempt).toBe(1);
+      expect(bench.starts.length).toBe(1);
+      expect(told).toEqual([]);
+      expectNoError(bench);
+      expect((await parents.getWaitingCount()) + (await parents.getActiveCount())).toBe(1);
+    },
+  );
 
   test('comes back in the order of its key', wallClock, async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ shop: perSecond(10, { burst: 1, by: 'shop' }) });

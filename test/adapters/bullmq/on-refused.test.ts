@@ -77,7 +77,7 @@ describe.concurrent('onRefused', () => {
     expectNoError(bench);
   });
 
-  test("'requeue' of many jobs of one key costs a bounded number of starts", async ({ bench, queue }) => {
+  test("'requeue' of many jobs of one key costs few starts", wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     await governor.allow({ keys: { shop: 'closed' } });
     const worker = bench.worker(

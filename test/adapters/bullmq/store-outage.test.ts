@@ -96,7 +96,7 @@ describe.concurrent('while the governor’s store is away', () => {
     await until(() => bench.starts.length >= 10, 'some jobs done');
     await governor.close();
     await until(() => worker.governing.gate === 'closed', 'the gate closed');
-    await sleep(300);
+    await until(async () => (await queue.getActiveCount()) === 0, 'no job is active');
     const started = bench.starts.length;
     expect(await countsOf(queue)).toEqual({ completed: started, waiting: 100 - started });
     expect(bench.failed).toEqual([]);
