@@ -53,7 +53,7 @@ describe.concurrent('the demo', () => {
     ['SIGINT', 130],
     ['SIGKILL', null],
   ] as const)('leaves no process behind after %s', async (signal, code) => {
-    const run = demo('--jobs', '5000', '--processes', '2', '--governed-only');
+    const run = demo('--jobs', '2000', '--processes', '2', '--governed-only');
     await vi.waitFor(() => expect(run.stderr.join('\n')).toMatch(/ jobs [1-9]\d*\//), {
       timeout: 40_000,
       interval: 50,
