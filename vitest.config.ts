@@ -17,6 +17,7 @@ const unit = ['test/core/**/*.test.ts', 'test/store/memory/**/*.test.ts', 'test/
 export default defineConfig({
   resolve,
   test: {
+    reporters: ['default', './test/support/tried-again.ts'],
     projects: [
       { resolve, test: { name: 'unit', include: unit, testTimeout: 60_000 } },
       {

@@ -1,18 +1,17 @@
 import { UnrecoverableError } from 'bullmq';
 import { perSecond } from 'flyball';
 import { attemptOf } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
-import { Bench, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import { test, until, untilCompleted } from './fixture.ts';
 
 const limits = () => ({ shop: { rate: 1, periodMs: 400, burst: 1, by: 'shop' } });
 const keys = { shop: 'acme' };
 
-describe.concurrent('failing and being deferred', () => {
+describe.concurrent('failures and deferrals', () => {
   // https://github.com/bensheldon/good_job/issues/1353: under a limit of 12 a minute a refused job came back three hours
   // later, by the backoff meant for failures.
-  test('keep to themselves: a slot is never the backoff, and a retry keeps its own', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a deferral never uses the backoff, a retry always does', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     await governor.allow({ keys });
     const worker = bench.worker(
@@ -47,9 +46,7 @@ describe.concurrent('failing and being deferred', () => {
   // https://github.com/taskforcesh/bullmq/issues/1571: each refusal counted as an attempt, past the maximum, for ever.
   // https://github.com/sidekiq/sidekiq/issues/6010: a refusal after a retry counted as a failure.
   // https://github.com/santiment/sanbase2/pull/4429: a job was put off 500 times.
-  test('do not add up: refusals between retries use up no attempt', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('refusals between retries use up no attempt', async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     const attempts: number[] = [];
     const worker = bench.worker(
@@ -77,9 +74,7 @@ describe.concurrent('failing and being deferred', () => {
 
   // https://github.com/laravel/framework/pull/59618: who fails before it calls out has still started. Its tokens are
   // spent, since the gate cannot know; the next attempt takes its own.
-  test('each attempt that runs takes its cost, once', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('each attempt that runs takes its cost, once', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1, { burst: 20 }) });
     bench.worker(
       queue,
@@ -97,9 +92,7 @@ describe.concurrent('failing and being deferred', () => {
     expect(calls!.granted).toBe(2 * 3 * 3);
   });
 
-  test('errors of the processor reach BullMQ as they are', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('errors of the processor reach BullMQ as they are', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(100) });
     bench.worker(
       queue,

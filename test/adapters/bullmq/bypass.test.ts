@@ -1,12 +1,11 @@
 import type { Job } from 'bullmq';
 import { perHour, perSecond } from 'flyball';
-import { expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, until, untilCompleted } from './bench.ts';
+import { expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, countsOf, test, until, untilCompleted } from './fixture.ts';
 
 // https://github.com/taskforcesh/bullmq/issues/1083: an operator promoted a limited job by hand, and it went back to delayed.
-test('a bypassed job runs at once over a closed key, charges its cost as debt, and is told of', async (context) => {
-  const bench = new Bench(context);
-  const queue = bench.queue();
+test('a bypassed job runs at once, and its cost is charged as debt', wallClock, async ({ bench, queue }) => {
   const governor = bench.governor({ shop: perHour(60, { burst: 5, by: 'shop' }) });
   const keys = { shop: 'acme' };
   for (let n = 0; n < 5; n++) await governor.allow({ keys });
@@ -36,9 +35,7 @@ test('a bypassed job runs at once over a closed key, charges its cost as debt, a
   expect(await countsOf(queue)).toEqual({ completed: 1, delayed: 1 });
 });
 
-test('a job promoted by hand passes once bypass() says so, however often it was refused', async (context) => {
-  const bench = new Bench(context);
-  const queue = bench.queue();
+test('a refused job that is promoted by hand passes once bypass() says so', async ({ bench, queue }) => {
   const governor = bench.governor({ shop: perHour(1, { burst: 1, by: 'shop' }) });
   const keys = { shop: 'acme' };
   await governor.allow({ keys });
@@ -62,16 +59,14 @@ test('a job promoted by hand passes once bypass() says so, however often it was 
   expect((await queue.getJob(job.id!))!.attemptsMade).toBe(1);
 });
 
-test('without onBypass each bypass is a warning of the process', async (context) => {
-  const bench = new Bench(context);
-  const queue = bench.queue();
+test('without onBypass each bypass is a process warning', async ({ bench, queue, onTestFinished }) => {
   const governor = bench.governor({ calls: perSecond(1) });
   const warnings: Error[] = [];
   const listen = (warning: Error) => {
     if (warning.message.includes(governor.name)) warnings.push(warning);
   };
   process.on('warning', listen);
-  context.onTestFinished(() => void process.off('warning', listen));
+  onTestFinished(() => void process.off('warning', listen));
   bench.worker(queue, { governor, bypass: () => 'by hand' });
   await addJobs(queue, 2);
   await untilCompleted(queue, 2);

@@ -1,7 +1,8 @@
 import type { Job } from 'bullmq';
 import { type Cost, type Keys, perHour, perSecond } from 'flyball';
-import { describe, expect, test } from 'vitest';
-import { Bench, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import { test, until, untilCompleted } from './fixture.ts';
 
 const limits = () => ({
   calls: perSecond(1_000, { burst: 10 }),
@@ -13,7 +14,7 @@ const thrower = (message: string) => () => {
   throw new Error(message);
 };
 
-describe.concurrent('a cost or keys function that returns what it must not', () => {
+describe.concurrent('a cost or keys function with an invalid result', () => {
   test.for<[string, { cost?: (job: Job) => Cost; keys?: (job: Job) => Keys }, RegExp]>([
     ['cost throws', { cost: thrower('no such column') }, /no such column/],
     ['keys throws', { keys: thrower('no such shop') }, /no such shop/],
@@ -42,40 +43,39 @@ describe.concurrent('a cost or keys function that returns what it must not', () 
     ['keys a string', { keys: () => anything('acme') }, /keys: expected/],
     ['keys null', { keys: () => anything(null) }, /keys: expected/],
     ['keys a promise', { keys: () => anything(Promise.resolve({ shop: 'a' })) }, /keys: expected/],
-  ])('fails that job with a clear error, and no other: %s', async ([what, wrong, message], context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const governor = bench.governor(limits());
-    const { cost, keys } = wrong;
-    bench.worker(queue, {
-      governor,
-      ...(cost ? { cost: (job: Job) => (job.name === 'bad' ? cost(job) : 1) } : {}),
-      keys: (job: Job) => (job.name === 'bad' && keys ? keys(job) : { shop: 'acme' }),
-    });
-    await queue.addBulk([
-      { name: 'good', data: {} },
-      // What is no cost or key now will be none at a retry; what a function throws may be another thing then.
-      { name: 'bad', data: {}, opts: { attempts: 3, backoff: { type: 'fixed', delay: 10 } } },
-      { name: 'good', data: {} },
-    ]);
-    await untilCompleted(queue, 2);
-    await until(async () => (await queue.getFailedCount()) === 1, 'the bad job failed');
+  ])(
+    'fails that job with a clear error, and no other: %s',
+    async ([what, wrong, message], { bench, queue }) => {
+      const governor = bench.governor(limits());
+      const { cost, keys } = wrong;
+      bench.worker(queue, {
+        governor,
+        ...(cost ? { cost: (job: Job) => (job.name === 'bad' ? cost(job) : 1) } : {}),
+        keys: (job: Job) => (job.name === 'bad' && keys ? keys(job) : { shop: 'acme' }),
+      });
+      await queue.addBulk([
+        { name: 'good', data: {} },
+        // What is no cost or key now will be none at a retry; what a function throws may be another thing then.
+        { name: 'bad', data: {}, opts: { attempts: 3, backoff: { type: 'fixed', delay: 10 } } },
+        { name: 'good', data: {} },
+      ]);
+      await untilCompleted(queue, 2);
+      await until(async () => (await queue.getFailedCount()) === 1, 'the bad job failed');
 
-    const [bad] = await queue.getFailed();
-    expect(bad!.name).toBe('bad');
-    expect(bad!.failedReason).toMatch(message);
-    expect(bad!.attemptsMade).toBe(what.endsWith('throws') ? 3 : 1);
-    expect(bench.startsOf('bad')).toEqual([]);
-    expect(bench.startsOf('good').length).toBe(2);
-    expect(bench.errors).toEqual([]);
-    // Nothing was taken for the job that did not run.
-    const [calls] = await governor.peek();
-    expect(calls!.granted).toBeLessThanOrEqual(2);
-  });
+      const [bad] = await queue.getFailed();
+      expect(bad!.name).toBe('bad');
+      expect(bad!.failedReason).toMatch(message);
+      expect(bad!.attemptsMade).toBe(what.endsWith('throws') ? 3 : 1);
+      expect(bench.startsOf('bad')).toEqual([]);
+      expect(bench.startsOf('good').length).toBe(2);
+      expect(bench.errors).toEqual([]);
+      // Nothing was taken for the job that did not run.
+      const [calls] = await governor.peek();
+      expect(calls!.granted).toBeLessThanOrEqual(2);
+    },
+  );
 
-  test('may be retried by the job’s own options, since the next time it may know', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is asked again when the job is retried', async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     let asked = 0;
     bench.worker(queue, {
@@ -96,10 +96,8 @@ describe.concurrent('a cost or keys function that returns what it must not', () 
 });
 
 // https://github.com/OptimalBits/bull/issues/1035: a job of n calls was counted as one.
-describe.concurrent('a cost above the burst', () => {
-  test('fails its job at once, without retries, naming both numbers', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+describe.concurrent('cost', () => {
+  test('a cost above the burst fails its job at once, and names both', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perHour(100, { burst: 20 }) });
     bench.worker(queue, { governor, cost: (job) => job.data.cost });
     await queue.add('big', { cost: 21 }, { attempts: 5, backoff: { type: 'fixed', delay: 60_000 } });
@@ -114,9 +112,7 @@ describe.concurrent('a cost above the burst', () => {
     expect(bench.starts.map(({ name }) => name)).toEqual(['fits']);
   });
 
-  test('is what the job’s data says: weighted jobs take their weight', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a cost taken from the job’s data is what the job takes', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
     for (let n = 0; n < 40; n++) await queue.add('job', { n, cost: 1 + (n % 5) });
     bench.worker(queue, { governor, cost: (job) => job.data.cost }, { concurrency: 10 });

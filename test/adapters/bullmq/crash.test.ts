@@ -1,15 +1,14 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { spawnTs } from '../../support/processes.ts';
 import { redisUrl, uniqueName } from '../../support/redis.ts';
-import { addJobs, Bench, countsOf, expectBound, untilCompleted } from './bench.ts';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, countsOf, expectBound, test, untilCompleted } from './fixture.ts';
 
 const RATE = 40;
 const JOBS = 110;
 
 // https://github.com/SGrondin/bottleneck/issues/94: what waited for the limiter inside a process was lost with it.
-test('a worker that is killed while it holds jobs: others do all of them, and the limit holds', async (context) => {
-  const bench = new Bench(context);
-  const queue = bench.queue();
+test('others do the jobs of a killed worker, within the limit', wallClock, async ({ queue }) => {
   const governor = uniqueName('governor');
   const start = () =>
     spawnTs('test/adapters/bullmq/crashing-consumer.ts', [redisUrl(), queue.name, governor, String(RATE)]);

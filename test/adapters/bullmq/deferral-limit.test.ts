@@ -1,9 +1,10 @@
 import type { Job } from 'bullmq';
 import { isDeferralLimitError, perHour, perSecond } from 'flyball';
 import { attemptOf, type DeferralEnd, type DeferralLimit } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { deskOf } from '../../../src/core/calls/desk.ts';
-import { addJobs, Bench, sleep, until, untilCompleted } from './bench.ts';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, sleep, takeAll, test, until, untilCompleted } from './fixture.ts';
 
 const keys = { shop: 'acme' };
 const shopOf = (job: Job) => ({ shop: job.name });
@@ -11,9 +12,7 @@ const shopOf = (job: Job) => ({ shop: job.name });
 const often = () => ({ shop: { rate: 1, periodMs: 200, burst: 1, by: 'shop' } });
 
 describe.concurrent('maxDeferrals', () => {
-  test('fails a job for good that would be deferred once more, as never run', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('fails a job for good that would be deferred once more', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     const worker = bench.worker(queue, { governor, keys, maxHoldMs: 0, maxDeferrals: 2 });
@@ -21,11 +20,7 @@ describe.concurrent('maxDeferrals', () => {
     const told: { job: Job; limit: DeferralLimit & { end: DeferralEnd } }[] = [];
     worker.on('deferralLimited', (job, limit) => told.push({ job, limit }));
     await queue.add('job', {}, { attempts: 5, backoff: { type: 'fixed', delay: 10 } });
-    while ((await queue.getFailedCount()) === 0) {
-      const [shop] = await governor.peek({ keys });
-      if (shop!.waitMs < 100) await governor.forceN(1, { keys });
-      await sleep(5);
-    }
+    await takeAll(governor, keys, async () => (await queue.getFailedCount()) > 0);
 
     const [job] = await queue.getFailed();
     expect(job!.failedReason).toMatch(/^deferred 2 times in \d+ ms and would wait \d+ ms more/);
@@ -44,9 +39,7 @@ describe.concurrent('maxDeferrals', () => {
   });
 
   // https://github.com/sidekiq/sidekiq/issues/6010: the count was not reset by a start, and the next refusal failed the job.
-  test('counts anew after a real start', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('counts anew after a real start', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     const worker = bench.worker(
@@ -66,9 +59,7 @@ describe.concurrent('maxDeferrals', () => {
     expect(bench.starts.length).toBe(4);
   });
 
-  test("'drop' completes it without a run", async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test("'drop' completes the job without a run", wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     for (let n = 0; n < 3; n++) await governor.forceN(1, { keys });
@@ -90,9 +81,7 @@ describe.concurrent('maxDeferrals', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('a function decides job by job, and may let it wait on', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a function decides job by job, and may let it wait on', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     const limits: DeferralLimit[] = [];
@@ -107,11 +96,7 @@ describe.concurrent('maxDeferrals', () => {
       },
     });
     await queue.add('job', {});
-    while ((await queue.getCompletedCount()) === 0) {
-      const [shop] = await governor.peek({ keys });
-      if (shop!.waitMs < 100) await governor.forceN(1, { keys });
-      await sleep(5);
-    }
+    await takeAll(governor, keys, async () => (await queue.getCompletedCount()) > 0);
     expect(limits.map(({ count }) => count)).toEqual([1, 2, 3]);
     expect(limits[2]!.deferredMs).toBeGreaterThan(limits[0]!.deferredMs);
     expect(worker.governing).toMatchObject({ deferrals: 3, deferralLimited: 3, dropped: 1, failed: 0 });
@@ -123,9 +108,7 @@ describe.concurrent('maxDeferrals', () => {
     ['rejects', () => Promise.reject(new Error('policy is down')), /policy is down/],
   ] as [string, () => 'drop', RegExp][])(
     'a function that %s fails that job',
-    async ([, answer, message], context) => {
-      const bench = new Bench(context);
-      const queue = bench.queue();
+    async ([, answer, message], { bench, queue }) => {
       const governor = bench.governor({ shop: perHour(2, { burst: 1, by: 'shop' }) });
       await governor.allow({ keys });
       bench.worker(queue, { governor, keys, maxDeferredMs: 10, onDeferralLimit: answer });
@@ -137,9 +120,7 @@ describe.concurrent('maxDeferrals', () => {
 });
 
 describe.concurrent('maxDeferredMs', () => {
-  test('ends at once what could not start in time, and gives its place to nobody behind it', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('drops at once what could not start in time, with its turn', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ shop: { rate: 1, periodMs: 500, burst: 1, by: 'shop' } });
     const worker = bench.worker(
       queue,
@@ -158,9 +139,7 @@ describe.concurrent('maxDeferredMs', () => {
     expect(shop!.lineMs).toBeLessThanOrEqual(500);
   });
 
-  test('counts from the first deferral', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('counts from the first deferral', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(often());
     await governor.allow({ keys });
     const limits: DeferralLimit[] = [];
@@ -175,11 +154,7 @@ describe.concurrent('maxDeferredMs', () => {
       },
     });
     await queue.add('job', {});
-    while ((await queue.getCompletedCount()) === 0) {
-      const [shop] = await governor.peek({ keys });
-      if (shop!.waitMs < 100) await governor.forceN(1, { keys });
-      await sleep(5);
-    }
+    await takeAll(governor, keys, async () => (await queue.getCompletedCount()) > 0);
     expect(limits.length).toBe(1);
     expect(limits[0]!.count).toBe(worker.governing.deferrals);
     expect(limits[0]!.count).toBeGreaterThanOrEqual(2);
@@ -188,9 +163,7 @@ describe.concurrent('maxDeferredMs', () => {
     expect(limits[0]!.deferredMs).toBeLessThan(1_500);
   });
 
-  test('leaves alone what a governor-wide limit keeps: it is not deferred', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('ignores waits for a governor-wide limit, which defers no job', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(5, { burst: 1 }) });
     for (let n = 0; n < 6; n++) await governor.forceN(1);
     const worker = bench.worker(queue, { governor, maxHoldMs: 100, maxDeferredMs: 1, maxDeferrals: 1 });
@@ -201,10 +174,8 @@ describe.concurrent('maxDeferredMs', () => {
   });
 });
 
-describe.concurrent('what is deferred', () => {
-  test('is told by each worker of the queue: how many jobs, and since when', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+describe.concurrent('deferred()', () => {
+  test('tells on each worker of a queue how many jobs are deferred, since when', async ({ bench, queue }) => {
     const limits = { shop: perHour(2, { burst: 1, by: 'shop' }) };
     const governor = bench.governor(limits);
     const worker = bench.worker(queue, { governor, keys: shopOf });
@@ -225,9 +196,7 @@ describe.concurrent('what is deferred', () => {
     }
   });
 
-  test('is no more what a user has removed', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('does not count a job that was removed', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perHour(2, { burst: 1, by: 'shop' }) });
     const worker = bench.worker(queue, { governor, keys: shopOf });
     await addJobs(queue, 3, { name: 'a' });
@@ -237,9 +206,7 @@ describe.concurrent('what is deferred', () => {
     expect(await worker.deferred()).toEqual({ count: 0, oldestMs: 0 });
   });
 
-  test('costs a job that is never deferred nothing', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('costs nothing for jobs that are never deferred', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     const asked: string[] = [];
     const { deferrals } = deskOf(governor);

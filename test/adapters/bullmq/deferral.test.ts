@@ -1,24 +1,25 @@
 import { FlowProducer, QueueEvents } from 'bullmq';
 import { perSecond } from 'flyball';
 import { attemptOf } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
 import {
   addJobs,
-  Bench,
   expectBound,
+  expectNoError,
   inversions,
   median,
   sleep,
   startsPerJob,
+  takeAll,
+  test,
   untilCompleted,
-} from './bench.ts';
+} from './fixture.ts';
 
 describe.concurrent('a deferred job', () => {
   // https://github.com/taskforcesh/bullmq/issues/1627 and https://github.com/taskforcesh/bullmq/issues/1656: delayed jobs
   // were picked up at the next poll, seconds later, or never.
-  test('is back within 150 ms of its slot on an idle worker', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is back within 150 ms of its turn', wallClock, async ({ bench, queue, annotate }) => {
     // The second job of each key has its slot 1,500 ms after the first's start: further than it would be held for.
     const governor = bench.governor({ shop: { rate: 1, periodMs: 1_500, burst: 1, by: 'shop' } });
     const worker = bench.worker(
@@ -37,7 +38,7 @@ describe.concurrent('a deferred job', () => {
       const [first, second] = bench.startsOf(name);
       return second!.atMs - first!.atMs - 1_500;
     });
-    await context.annotate(
+    await annotate(
       `late by a median of ${median(lateMs).toFixed(0)} ms, at most ${Math.max(...lateMs).toFixed(0)} ms`,
     );
     expect(worker.governing.deferrals).toBe(20);
@@ -47,9 +48,7 @@ describe.concurrent('a deferred job', () => {
   });
 
   // https://github.com/inngest/inngest/pull/2528: what came back had lost its key and was charged to the wrong bucket.
-  test('is charged to the same bucket, in full, when it comes back', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is charged in full to the same bucket when it is back', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ shop: { rate: 4, periodMs: 2_000, burst: 4, by: 'shop' } });
     const asked: unknown[] = [];
     bench.worker(queue, {
@@ -77,93 +76,86 @@ describe.concurrent('a deferred job', () => {
 
   // https://github.com/activepieces/activepieces/issues/9349: limited jobs were copied to a second queue under the same id,
   // and lost. Here a job stays where it is.
-  test('keeps data, options, attempts, priority, parent and age through ten deferrals', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const parents = bench.queue();
-    const governor = bench.governor({ shop: perSecond(20, { burst: 1, by: 'shop' }) });
-    const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
-    context.onTestFinished(() => events.close());
-    await events.waitUntilReady();
-    const told: string[] = [];
-    for (const event of ['failed', 'stalled', 'retries-exhausted', 'duplicated', 'removed'] as const) {
-      events.on(event, () => told.push(event));
-    }
-    const keys = { shop: 'acme' };
-    await governor.forceN(1, { keys });
-    await governor.forceN(1, { keys });
+  test(
+    'keeps its data, options, attempts and parent',
+    wallClock,
+    async ({ bench, queue, onTestFinished }) => {
+      const parents = bench.queue();
+      const governor = bench.governor({ shop: perSecond(20, { burst: 1, by: 'shop' }) });
+      const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
+      onTestFinished(() => events.close());
+      await events.waitUntilReady();
+      const told: string[] = [];
+      for (const event of ['failed', 'stalled', 'retries-exhausted', 'duplicated', 'removed'] as const) {
+        events.on(event, () => told.push(event));
+      }
+      const keys = { shop: 'acme' };
+      await governor.forceN(1, { keys });
+      await governor.forceN(1, { keys });
 
-    const flow = new FlowProducer({ connection: bench.connection });
-    const tree = await flow.add({
-      name: 'parent',
-      queueName: parents.name,
-      children: [
+      const flow = new FlowProducer({ connection: bench.connection });
+      const tree = await flow.add({
+        name: 'parent',
+        queueName: parents.name,
+        children: [
+          {
+            name: 'child',
+            queueName: queue.name,
+            data: { list: [1, 2, 3], text: 'ü' },
+            opts: {
+              priority: 7,
+              attempts: 3,
+              backoff: { type: 'exponential', delay: 60_000 },
+              jobId: 'mine',
+              keepLogs: 10,
+              stackTraceLimit: 4,
+            },
+          },
+        ],
+      });
+      const child = tree.children![0]!.job;
+      const stored = async (id: string) => JSON.parse(JSON.stringify(await queue.getJob(id)));
+      const before = await stored(child.id!);
+      let after: Record<string, unknown> | undefined;
+      let attempt = 0;
+      const worker = bench.worker(
+        queue,
+        { governor, keys, maxHoldMs: 0 },
         {
-          name: 'child',
-          queueName: queue.name,
-          data: { list: [1, 2, 3], text: 'ü' },
-          opts: {
-            priority: 7,
-            attempts: 3,
-            backoff: { type: 'exponential', delay: 60_000 },
-            jobId: 'mine',
-            keepLogs: 10,
-            stackTraceLimit: 4,
+          work: async (job) => {
+            attempt = attemptOf(job);
+            after = await stored(job.id!);
           },
         },
-      ],
-    });
-    const child = tree.children![0]!.job;
-    const stored = async (id: string) => JSON.parse(JSON.stringify(await queue.getJob(id)));
-    const before = await stored(child.id!);
-    let after: Record<string, unknown> | undefined;
-    let attempt = 0;
-    const worker = bench.worker(
-      queue,
-      { governor, keys, maxHoldMs: 0 },
-      {
-        work: async (job) => {
-          attempt = attemptOf(job);
-          after = await stored(job.id!);
-        },
-      },
-    );
-    while (worker.governing.deferrals < 10) {
-      const [shop] = await governor.peek({ keys });
-      if (shop!.waitMs < 100) await governor.forceN(1, { keys });
-      await sleep(5);
-    }
-    await untilCompleted(queue, 1);
-    await flow.close();
+      );
+      await takeAll(governor, keys, async () => worker.governing.deferrals >= 10);
+      await untilCompleted(queue, 1);
+      await flow.close();
 
-    const kept = (job: Record<string, unknown>) => {
-      const { attemptsStarted, processedOn, processedBy, ...rest } = job;
-      return rest;
-    };
-    expect(worker.governing.deferrals).toBeGreaterThanOrEqual(10);
-    expect(after!.attemptsStarted).toBe(worker.governing.deferrals + 1);
-    expect(kept(after!)).toEqual(kept(before));
-    // https://github.com/taskforcesh/bullmq/issues/3000: who picks a step by attemptsStarted skips one with each refusal.
-    expect(attempt).toBe(1);
-    expect(bench.starts.length).toBe(1);
-    expect(told).toEqual([]);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
-    expect((await parents.getWaitingCount()) + (await parents.getActiveCount())).toBe(1);
-  });
+      const kept = (job: Record<string, unknown>) => {
+        const { attemptsStarted, processedOn, processedBy, ...rest } = job;
+        return rest;
+      };
+      expect(worker.governing.deferrals).toBeGreaterThanOrEqual(10);
+      expect(after!.attemptsStarted).toBe(worker.governing.deferrals + 1);
+      expect(kept(after!)).toEqual(kept(before));
+      // https://github.com/taskforcesh/bullmq/issues/3000: who picks a step by attemptsStarted skips one with each refusal.
+      expect(attempt).toBe(1);
+      expect(bench.starts.length).toBe(1);
+      expect(told).toEqual([]);
+      expectNoError(bench);
+      expect((await parents.getWaitingCount()) + (await parents.getActiveCount())).toBe(1);
+    },
+  );
 
-  test('comes back in order with the others of its key, one by one', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('comes back in the order of its key', wallClock, async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ shop: perSecond(10, { burst: 1, by: 'shop' }) });
     await addJobs(queue, 30);
     bench.worker(queue, { governor, keys: { shop: 'acme' } }, { concurrency: 30 });
     await untilCompleted(queue, 30);
 
     const order = bench.starts.map(({ data }) => data.n);
-    await context.annotate(
-      `${inversions(order)} inversions; ${JSON.stringify(await startsPerJob(queue))} starts`,
-    );
+    await annotate(`${inversions(order)} inversions; ${JSON.stringify(await startsPerJob(queue))} starts`);
     expectBound(bench.starts, 10, 1);
     const seconds = (bench.starts.at(-1)!.atMs - bench.starts[0]!.atMs) / 1_000;
     expect(29 / seconds).toBeGreaterThanOrEqual(10 * 0.9);

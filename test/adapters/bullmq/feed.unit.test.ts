@@ -138,7 +138,7 @@ describe('a fleet follows', () => {
     expectWithinBounds(fleet, concurrency);
   });
 
-  test('a pause of 20 s: nothing starts or is fetched meanwhile, and work resumes at the limit by itself', async () => {
+  test('a pause of 20 s, with no fetch, and reaches the limit again after it', async () => {
     const fleet = steady(100, 20, { workers: 4, concurrency: 50 });
     await fleet.run(5_000);
     // Debt for 20 s, as a pause or someone else's forced calls make it.
@@ -158,7 +158,7 @@ describe('a fleet follows', () => {
     expectWithinBounds(fleet, 50);
   });
 
-  test('a limit that is all but closed for a minute and raised again', async () => {
+  test('a limit that is near zero for a minute and raised again', async () => {
     const fleet = steady(100, 20, { workers: 4, concurrency: 50 });
     await fleet.run(5_000);
     fleet.setLimits({ calls: perHour(1, { burst: 10 }) });
@@ -169,7 +169,7 @@ describe('a fleet follows', () => {
     expect(tokensPerSecond / 100).toBeGreaterThanOrEqual(0.98);
   });
 
-  test('an uneven producer: under the limit a job starts at once, after an idle time as well', async () => {
+  test('an uneven producer: under the limit each job starts at once', async () => {
     const fleet = new Fleet({
       workers: 4,
       concurrency: 20,
@@ -185,7 +185,7 @@ describe('a fleet follows', () => {
     expect(fleet.refusals).toBe(0);
   });
 
-  test('a backlog that comes after an idle time is not fetched whole', async () => {
+  test('a backlog after an idle time without fetching all of it', async () => {
     const fleet = new Fleet({ workers: 2, concurrency: 100, limits: { calls: perSecond(10, { burst: 5 }) } });
     for (let n = 0; n < 50; n++) {
       fleet.queue.add({ serviceMs: 5 });
@@ -275,7 +275,7 @@ describe('Feed', () => {
     },
   );
 
-  test('whatever happens, counts what is there, and asks for 1 to the user’s maximum', () => {
+  test('counts its jobs, and asks for 1 to the user’s maximum, whatever happens', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 500 }),
@@ -322,7 +322,7 @@ describe('Feed', () => {
     );
   });
 
-  test('halves once for several refusals of one closing', () => {
+  test('halves once for all refusals until the gate opens again', () => {
     const feed = new Feed(100, 1_000);
     for (let n = 0; n < 100; n++) {
       for (let m = feed.inside; m < feed.concurrency; m++) feed.arrived();
@@ -337,7 +337,7 @@ describe('Feed', () => {
     expect(feed.target).toBe(before / 4);
   });
 
-  test('leaves running jobs out: it fetches as many beside a hundred that run as beside none', () => {
+  test('fetches as many jobs beside a hundred that run as beside none', () => {
     const feed = new Feed(200, 1_000);
     const alone = feed.concurrency;
     for (let n = 0; n < 100; n++) {
@@ -347,7 +347,7 @@ describe('Feed', () => {
     expect(feed.concurrency - feed.running).toBe(alone);
   });
 
-  test('with slots to spare falls to a few, not to one, so that the loop sees the next job come', () => {
+  test('falls to a few jobs with slots to spare, not to one', () => {
     const feed = new Feed(100, 1_000);
     for (let n = 0; n < 60; n++) {
       for (let m = feed.inside; m < feed.concurrency; m++) feed.arrived();
@@ -363,7 +363,7 @@ describe('Feed', () => {
   });
 });
 
-test('jobs that are deferred make it look at more of those behind them, up to a few', () => {
+test('deferred jobs make the feed look at more of those behind them, up to a few', () => {
   const feed = new Feed(50, 1_000);
   const targets = Array.from({ length: 40 }, () => {
     feed.arrived();

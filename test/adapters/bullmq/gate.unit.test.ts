@@ -80,7 +80,7 @@ describe('Gate', () => {
     }
   });
 
-  test('wakes the loop when free slots stay empty, ever more seldom, unseen by the user', async () => {
+  test('wakes the loop, less and less often, while free slots stay empty', async () => {
     feed.arrived();
     feed.started();
     gate.fetched();
@@ -110,7 +110,7 @@ describe('Gate', () => {
     expect(worker.calls.length / 2).toBeGreaterThanOrEqual(4);
   });
 
-  test('lets the loop sleep when nothing waits, when all slots are in use, and when it has no job to wait for', async () => {
+  test('does not wake the loop without need', async () => {
     await clock.advance(5_000);
     expect(worker.calls).toEqual([]);
     feed.arrived();
@@ -134,7 +134,7 @@ describe('Gate', () => {
     expect(worker.calls).toEqual([]);
   });
 
-  test('fetches nothing while the gate is closed, and opens it when the wait has fallen under half of what is held', async () => {
+  test('fetches nothing while the gate is shut, and opens it at half of maxHoldMs', async () => {
     close(5_000);
     expect(gate.open).toBe(false);
     expect(paused()).toBe(true);
@@ -149,7 +149,7 @@ describe('Gate', () => {
     expect(events).toEqual([]);
   });
 
-  test('asks again while the wait is long, at no more than a few a second', async () => {
+  test('asks a few times a second at most while the wait is long', async () => {
     close(2_000);
     waitMs = 60_000;
     await clock.advance(10_000);
@@ -167,7 +167,7 @@ describe('Gate', () => {
     expect(gate.open).toBe(true);
   });
 
-  test('stays closed while the store does not answer, and opens by itself when it does', async () => {
+  test('stays shut while the store does not answer, and opens once it does', async () => {
     close(100);
     waitMs = new Error('connection lost');
     await clock.advance(30_000);
@@ -179,7 +179,7 @@ describe('Gate', () => {
     expect(events).toEqual([]);
   });
 
-  test('a closed gate is not a pause of the user’s: isPaused(), isRunning() and the events say so', async () => {
+  test('a shut gate is not a pause of the user’s', async () => {
     close(3_000);
     expect(worker.isPaused()).toBe(false);
     expect(worker.isRunning()).toBe(true);
@@ -187,7 +187,7 @@ describe('Gate', () => {
     expect(events).toEqual([]);
   });
 
-  test('the user’s pause holds while the gate is closed and after it opens', async () => {
+  test('the user’s pause holds while the gate is shut and after it opens', async () => {
     close(1_000);
     await worker.pause(true);
     expect(worker.isPaused()).toBe(true);
@@ -202,7 +202,7 @@ describe('Gate', () => {
     expect(events).toEqual(['paused', 'resumed']);
   });
 
-  test('the user’s resume does not open a closed gate', async () => {
+  test('the user’s resume does not open a shut gate', async () => {
     await worker.pause();
     close(10_000);
     await worker.resume();
@@ -215,7 +215,7 @@ describe('Gate', () => {
     expect(events).toEqual(['paused', 'resumed']);
   });
 
-  test('a pause that waits for active jobs is asked of BullMQ, which would ignore it while the gate has it paused', async () => {
+  test('pause() reaches BullMQ, which ignores one while it is paused, also through a shut gate', async () => {
     close(1_000);
     worker.calls.length = 0;
     await worker.pause();
@@ -278,7 +278,7 @@ describe('Gate', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('a version of BullMQ whose concurrency cannot be set is refused by name', () => {
+  test('a BullMQ whose concurrency cannot be set is refused', () => {
     class Old extends EventEmitter {
       readonly concurrency = 1;
       pause() {}

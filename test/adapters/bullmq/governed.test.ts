@@ -1,31 +1,26 @@
-import { type Job, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import { perSecond } from 'flyball';
 import { governed } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
 import {
   addJobs,
-  Bench,
   countsOf,
   expectBound,
+  expectNoError,
   inversions,
   startsPerJob,
+  test,
   until,
   untilCompleted,
-} from './bench.ts';
+} from './fixture.ts';
 
 describe.concurrent('governed()', () => {
-  test('with attach() governs a Worker that was made elsewhere, as GovernedWorker does', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('with attach() works as GovernedWorker does', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
     const processor = governed(governor, bench.recorded(), { cost: (job: Job) => job.data.cost });
-    const worker = new Worker(queue.name, processor, {
-      connection: bench.connection,
-      concurrency: 10,
-      drainDelay: 1,
-    });
+    const worker = bench.plainWorker(queue, processor, { concurrency: 10 });
     processor.attach(worker);
-    bench.watch(worker);
     await addJobs(queue, 60, { data: { cost: 2 } });
     await untilCompleted(queue, 60);
 
@@ -40,24 +35,17 @@ describe.concurrent('governed()', () => {
     expect(worker.concurrency).toBe(10);
   });
 
-  test('without attach() governs too: what a governor-wide limit refuses gets slots of its own', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('without attach() gives each refused job a turn', wallClock, async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
     const processor = governed(governor, bench.recorded(), { maxHoldMs: 200 });
-    const worker = new Worker(queue.name, processor, {
-      connection: bench.connection,
-      concurrency: 20,
-      drainDelay: 1,
-    });
-    bench.watch(worker);
+    bench.plainWorker(queue, processor, { concurrency: 20 });
     await addJobs(queue, 60);
     await untilCompleted(queue, 60);
 
     const order = bench.starts.map(({ data }) => data.n);
     const { mean, max } = await startsPerJob(queue);
     const seconds = (bench.starts.at(-1)!.atMs - bench.starts[0]!.atMs) / 1_000;
-    await context.annotate(
+    await annotate(
       `${(59 / seconds).toFixed(1)}/s of 20/s; ${mean.toFixed(2)} starts a job, at most ${max}; ${inversions(order)} inversions`,
     );
     expect(processor.governing.deferrals).toBeGreaterThan(0);
@@ -65,28 +53,19 @@ describe.concurrent('governed()', () => {
     expect(59 / seconds).toBeGreaterThanOrEqual(20 * 0.9);
     expect(max).toBeLessThanOrEqual(4);
     expect(new Set(order).size).toBe(60);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test('attached once: a second worker is refused', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('cannot be attached to a second worker', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20) });
     const processor = governed(governor, bench.recorded());
-    const workers = [1, 2].map(
-      () =>
-        new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1, autorun: false }),
-    );
-    for (const worker of workers) bench.watch(worker);
+    const workers = [1, 2].map(() => bench.plainWorker(queue, processor, { autorun: false }));
     processor.attach(workers[0]!);
     expect(() => processor.attach(workers[1]!)).toThrow(/attached to a worker already/);
     expect(await countsOf(queue)).toEqual({});
   });
 
-  test('an attempt to attach that fails does not use it up', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('can be attached after an attempt that failed', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     const processor = governed(governor, bench.recorded());
     // A worker of a BullMQ that is too old, as far as attach() is concerned.
@@ -102,25 +81,17 @@ describe.concurrent('governed()', () => {
     };
     expect(() => processor.attach(undefined as never)).toThrow(/worker: expected/);
     expect(() => processor.attach(old as never)).toThrow(/no settable Worker#concurrency/);
-    const worker = new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1 });
+    const worker = bench.plainWorker(queue, processor);
     processor.attach(worker);
-    bench.watch(worker);
     await addJobs(queue, 3);
     await untilCompleted(queue, 3);
     expect(await processor.deferred()).toEqual({ count: 0, oldestMs: 0 });
   });
 
-  test('may be attached to a worker that runs already', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('may be attached to a worker that runs already', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
     const processor = governed(governor, bench.recorded());
-    const worker = new Worker(queue.name, processor, {
-      connection: bench.connection,
-      concurrency: 8,
-      drainDelay: 1,
-    });
-    bench.watch(worker);
+    const worker = bench.plainWorker(queue, processor, { concurrency: 8 });
     await addJobs(queue, 40);
     await until(() => bench.starts.length >= 5, 'some jobs done');
     processor.attach(worker);

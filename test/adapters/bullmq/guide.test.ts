@@ -6,7 +6,7 @@ import type { Governor } from 'flyball';
 import type { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
 import { redisUrl } from '../../support/redis.ts';
-import { until } from './bench.ts';
+import { until } from './fixture.ts';
 
 const guide = new URL('../../../docs/bullmq.md', import.meta.url);
 const here = fileURLToPath(new URL('.', import.meta.url));

@@ -1,14 +1,22 @@
 import { QueueEvents } from 'bullmq';
 import { perHour, perSecond } from 'flyball';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, expectBound, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import {
+  addJobs,
+  countsOf,
+  expectBound,
+  expectNoError,
+  latch,
+  test,
+  until,
+  untilCompleted,
+} from './fixture.ts';
 
 describe.concurrent('a held job', () => {
   // glide-mq 0.15.3 (https://github.com/avifenesh/glide-mq/blob/main/CHANGELOG.md): the heartbeat began after the
   // limiter's wait, and a worker reclaimed its own waiting job.
-  test('keeps its lock through a hold five times as long as the lock: no stall, one start', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('keeps its lock through a hold of five lock durations', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: { rate: 1, periodMs: 5_000, burst: 1 } });
     await governor.allow();
     const options = { lockDuration: 1_000, stalledInterval: 300, concurrency: 2 };
@@ -29,63 +37,58 @@ describe.concurrent('a held job', () => {
   });
 
   // https://github.com/taskforcesh/bullmq/issues/1479: a job whose fetch was under way at a pause stalled.
-  test('never stalls while the gate closes and opens around it', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const governor = bench.governor({ calls: perSecond(40, { burst: 2 }) });
-    const options = { lockDuration: 1_000, stalledInterval: 200, concurrency: 10 };
-    const workers = [1, 2].map(() => bench.worker(queue, { governor, maxHoldMs: 100 }, options));
-    const stalled: string[] = [];
-    for (const worker of workers) worker.on('stalled', (id) => stalled.push(id));
-    let closings = 0;
-    let wasOpen = true;
-    const watching = setInterval(() => {
-      const open = workers.every((worker) => worker.governing.gate === 'open');
-      if (wasOpen && !open) closings += 1;
-      wasOpen = open;
-    }, 1);
-    context.onTestFinished(() => clearInterval(watching));
-    await addJobs(queue, 120);
-    for (const started of [20, 40, 60, 80]) {
-      await until(() => bench.starts.length >= started, `${started} starts`);
-      // A burst of someone else's calls: the wait is longer than jobs may be held.
-      for (let n = 0; n < 8; n++) await governor.forceN(2);
-    }
-    await untilCompleted(queue, 120);
+  test(
+    'never stalls, though the gate shuts and opens',
+    wallClock,
+    async ({ bench, queue, onTestFinished }) => {
+      const governor = bench.governor({ calls: perSecond(40, { burst: 2 }) });
+      const options = { lockDuration: 1_000, stalledInterval: 200, concurrency: 10 };
+      const workers = [1, 2].map(() => bench.worker(queue, { governor, maxHoldMs: 100 }, options));
+      const stalled: string[] = [];
+      for (const worker of workers) worker.on('stalled', (id) => stalled.push(id));
+      let closings = 0;
+      let wasOpen = true;
+      const watching = setInterval(() => {
+        const open = workers.every((worker) => worker.governing.gate === 'open');
+        if (wasOpen && !open) closings += 1;
+        wasOpen = open;
+      }, 1);
+      onTestFinished(() => clearInterval(watching));
+      await addJobs(queue, 120);
+      for (const started of [20, 40, 60, 80]) {
+        await until(() => bench.starts.length >= started, `${started} starts`);
+        // A burst of someone else's calls: the wait is longer than jobs may be held.
+        for (let n = 0; n < 8; n++) await governor.forceN(2);
+      }
+      await untilCompleted(queue, 120);
 
-    expect(closings).toBeGreaterThanOrEqual(4);
-    expect(stalled).toEqual([]);
-    expect(new Set(bench.starts.map(({ id }) => id)).size).toBe(120);
-    expect(bench.starts.length).toBe(120);
-    expect(bench.errors).toEqual([]);
-    expect(bench.failed).toEqual([]);
-  });
+      expect(closings).toBeGreaterThanOrEqual(4);
+      expect(stalled).toEqual([]);
+      expect(new Set(bench.starts.map(({ id }) => id)).size).toBe(120);
+      expect(bench.starts.length).toBe(120);
+      expectNoError(bench);
+    },
+  );
 
   // https://github.com/taskforcesh/bullmq/issues/3289: with a limiter on, one hanging job froze the whole worker.
-  test('is not kept by a job that hangs', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is not kept waiting by a job that hangs', async ({ bench, queue, onTestFinished }) => {
     const governor = bench.governor({ calls: perSecond(100, { burst: 10 }) });
-    let release = () => {};
-    const hanging = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    context.onTestFinished(() => release());
+    const hanging = latch();
+    onTestFinished(hanging.open);
     await queue.add('hanging', {});
     await addJobs(queue, 100);
     bench.worker(
       queue,
       { governor },
-      { concurrency: 4, work: (job) => (job.name === 'hanging' ? hanging : undefined) },
+      { concurrency: 4, work: (job) => (job.name === 'hanging' ? hanging.opened : undefined) },
     );
-    await untilCompleted(queue, 100, 5_000);
+    await untilCompleted(queue, 100);
     expect(await countsOf(queue)).toEqual({ active: 1, completed: 100 });
-    release();
+    hanging.open();
     await untilCompleted(queue, 101);
   });
 
-  test('is not kept by a held job whose own limit is wide: other workers run theirs', async (context) => {
-    const bench = new Bench(context);
+  test('keeps no job waiting that its limit does not concern', async ({ bench }) => {
     const slow = bench.queue();
     const quick = bench.queue();
     const governor = bench.governor({ slow: perHour(1, { burst: 1 }), quick: perSecond(100, { burst: 10 }) });
@@ -94,7 +97,7 @@ describe.concurrent('a held job', () => {
     await addJobs(quick, 50);
     bench.worker(slow, { governor, cost: { quick: 0 } });
     bench.worker(quick, { governor, cost: { slow: 0 } });
-    await untilCompleted(quick, 50, 5_000);
+    await untilCompleted(quick, 50);
     expect(await slow.getCompletedCount()).toBe(0);
   });
 
@@ -102,28 +105,20 @@ describe.concurrent('a held job', () => {
     { what: 'of one parameter', takesSignal: false },
     { what: 'that takes the signal', takesSignal: true },
   ])(
-    'ends when its job is cancelled, and gives its tokens back; a processor $what',
-    async ({ takesSignal }, context) => {
-      const bench = new Bench(context);
-      const queue = bench.queue();
+    'gives its tokens back when it is cancelled; a processor $what',
+    async ({ takesSignal }, { bench, queue }) => {
       const governor = bench.governor({ calls: perHour(3_600, { burst: 5 }) });
       for (let n = 0; n < 5; n++) await governor.forceN(5);
-      const { GovernedWorker } = await import('flyball/bullmq');
       const processor = takesSignal
         ? async (_job: unknown, _token?: string, _signal?: AbortSignal) => 'ran'
         : async () => 'ran';
-      const worker = new GovernedWorker(queue.name, processor, {
-        connection: bench.connection,
-        drainDelay: 1,
-        govern: { governor, maxHoldMs: 60_000 },
-      });
-      bench.watch(worker);
+      const worker = bench.worker(queue, { governor, maxHoldMs: 60_000 }, { processor });
       const job = await queue.add('held', {}, { attempts: 1 });
       await until(() => worker.governing.holds === 1, 'the job held');
       const [before] = await governor.peek();
 
       expect(worker.cancelJob(job.id!, 'not wanted any more')).toBe(true);
-      await until(async () => (await queue.getFailedCount()) === 1, 'the job ended', 3_000);
+      await until(async () => (await queue.getFailedCount()) === 1, 'the job ended');
       const [after] = await governor.peek();
       expect(after!.granted).toBe(before!.granted - 1);
       expect(bench.starts).toEqual([]);
@@ -135,9 +130,7 @@ describe.concurrent('a held job', () => {
 });
 
 describe.concurrent('the processor', () => {
-  test('is given the job, the token and the signal, and its result is the job’s', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('gets the job, the token and the signal, and gives the result', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(100) });
     const given: unknown[] = [];
     bench.worker(
@@ -159,9 +152,7 @@ describe.concurrent('the processor', () => {
     expect(done!.progress).toBe(50);
   });
 
-  test('sees the signal fire when a running job is cancelled', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('sees the signal fire when a running job is cancelled', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(100) });
     const worker = bench.worker(
       queue,
@@ -182,43 +173,44 @@ describe.concurrent('the processor', () => {
   // on after, or again because of, a refusal. Here the gate stands before it.
   // https://github.com/taskforcesh/bullmq/issues/2094 and https://github.com/taskforcesh/bullmq/issues/3295: a job moved
   // without its token raised errors about a missing lock.
-  test('is called once per job, never after a refusal, whatever happened before it', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const governor = bench.governor({
-      calls: perSecond(60, { burst: 3 }),
-      shop: perSecond(8, { burst: 1, by: 'shop' }),
-    });
-    const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
-    context.onTestFinished(() => events.close());
-    await events.waitUntilReady();
-    const told: string[] = [];
-    events.on('failed', ({ jobId, failedReason }) => told.push(`${jobId} failed: ${failedReason}`));
-    events.on('stalled', ({ jobId }) => told.push(`${jobId} stalled`));
-    for (let n = 0; n < 100; n++) await queue.add('job', { n, shop: n % 7 });
-    const workers = [1, 2].map(() =>
-      bench.worker(
-        queue,
-        { governor, keys: (job) => ({ shop: job.data.shop }), maxHoldMs: 150 },
-        { concurrency: 20 },
-      ),
-    );
-    await untilCompleted(queue, 100);
+  test(
+    'is called once per job, however often it was refused',
+    wallClock,
+    async ({ bench, queue, onTestFinished }) => {
+      const governor = bench.governor({
+        calls: perSecond(60, { burst: 3 }),
+        shop: perSecond(8, { burst: 1, by: 'shop' }),
+      });
+      const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
+      onTestFinished(() => events.close());
+      await events.waitUntilReady();
+      const told: string[] = [];
+      events.on('failed', ({ jobId, failedReason }) => told.push(`${jobId} failed: ${failedReason}`));
+      events.on('stalled', ({ jobId }) => told.push(`${jobId} stalled`));
+      for (let n = 0; n < 100; n++) await queue.add('job', { n, shop: n % 7 });
+      const workers = [1, 2].map(() =>
+        bench.worker(
+          queue,
+          { governor, keys: (job) => ({ shop: job.data.shop }), maxHoldMs: 150 },
+          { concurrency: 20 },
+        ),
+      );
+      await untilCompleted(queue, 100);
 
-    // https://github.com/osunyorg/admin/issues/3931 and https://github.com/NHSDigital/manage-vaccinations-in-schools/pull/2566:
-    // throttling raised as failures set off alerts.
-    expect(workers.reduce((sum, { governing }) => sum + governing.deferrals, 0)).toBeGreaterThan(10);
-    expect(bench.starts.length).toBe(100);
-    expect(new Set(bench.starts.map(({ id }) => id)).size).toBe(100);
-    expect(told).toEqual([]);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
-    const jobs = await queue.getCompleted(0, -1);
-    expect(jobs.every((job) => job.attemptsMade === 1)).toBe(true);
-    expectBound(bench.starts, 60, 3);
-    for (let shop = 0; shop < 7; shop++) {
-      const starts = bench.starts.filter(({ data }) => data.shop === shop);
-      expectBound(starts, 8, 1);
-    }
-  });
+      // https://github.com/osunyorg/admin/issues/3931 and https://github.com/NHSDigital/manage-vaccinations-in-schools/pull/2566:
+      // throttling raised as failures set off alerts.
+      expect(workers.reduce((sum, { governing }) => sum + governing.deferrals, 0)).toBeGreaterThan(10);
+      expect(bench.starts.length).toBe(100);
+      expect(new Set(bench.starts.map(({ id }) => id)).size).toBe(100);
+      expect(told).toEqual([]);
+      expectNoError(bench);
+      const jobs = await queue.getCompleted(0, -1);
+      expect(jobs.every((job) => job.attemptsMade === 1)).toBe(true);
+      expectBound(bench.starts, 60, 3);
+      for (let shop = 0; shop < 7; shop++) {
+        const starts = bench.starts.filter(({ data }) => data.shop === shop);
+        expectBound(starts, 8, 1);
+      }
+    },
+  );
 });

@@ -1,15 +1,14 @@
 import { isInvalidOptionError, perHour, perSecond, type Refusal } from 'flyball';
 import { GovernedWorker, type OnRefused } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, sleep, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, countsOf, expectNoError, sleep, test, until, untilCompleted } from './fixture.ts';
 
 const limits = () => ({ shop: perHour(2, { burst: 1, by: 'shop' }) });
 const byName = (job: { name: string }) => ({ shop: job.name });
 
 describe.concurrent('onRefused', () => {
-  test("'fail' fails a refused job with a RefusedError, which is an attempt", async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test("'fail' fails a refused job with a RefusedError, which is an attempt", async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     await governor.allow({ keys: { shop: 'closed' } });
     const worker = bench.worker(queue, { governor, keys: byName, onRefused: 'fail' });
@@ -28,9 +27,7 @@ describe.concurrent('onRefused', () => {
     expect(worker.governing.deferrals).toBe(0);
   });
 
-  test("'drop' completes a refused job without running it", async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test("'drop' completes a refused job without running it", async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     const worker = bench.worker(queue, { governor, keys: byName, onRefused: 'drop' });
     await addJobs(queue, 5, { name: 'closed' });
@@ -43,23 +40,19 @@ describe.concurrent('onRefused', () => {
     expect(shop!.granted).toBe(1);
   });
 
-  test("'drop' and 'fail' hold for a governor-wide limit too, after the hold", async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test("'drop' holds for a governor-wide limit too, after the hold", async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(5, { burst: 1 }) });
     const worker = bench.worker(queue, { governor, onRefused: 'drop', maxHoldMs: 500 }, { concurrency: 1 });
     // Someone else's calls, three seconds' worth.
     for (let n = 0; n < 15; n++) await governor.forceN(1);
     await addJobs(queue, 3);
-    await untilCompleted(queue, 3, 3_000);
+    await untilCompleted(queue, 3);
     expect(worker.governing.dropped).toBe(3);
     expect(bench.starts).toEqual([]);
     expect(worker.governing.gate).toBe('open');
   });
 
-  test("'requeue' lets the others run first, without a hot loop", async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test("'requeue' lets the others run first, with few starts", wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ shop: { rate: 1, periodMs: 3_000, burst: 1, by: 'shop' } });
     // Before it is asked: the reply may be read some time after the tokens were taken.
     const askedMs = performance.now();
@@ -81,13 +74,10 @@ describe.concurrent('onRefused', () => {
     // Three seconds of a hot loop would be some 4,000 starts.
     expect(job!.attemptsStarted).toBeLessThanOrEqual(10);
     expect(job!.attemptsMade).toBe(1);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test("'requeue' of many jobs of a closed key costs a bounded number of starts", async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test("'requeue' of many jobs of one key costs few starts", wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     await governor.allow({ keys: { shop: 'closed' } });
     const worker = bench.worker(
@@ -103,9 +93,7 @@ describe.concurrent('onRefused', () => {
     expect(await countsOf(queue)).toEqual({ completed: 300, delayed: 20 });
   });
 
-  test('a function decides job by job, at once or later', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a function decides job by job, and may take its time', async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     for (const shop of ['delay', 'fail', 'drop']) await governor.allow({ keys: { shop } });
     const told: [string, Refusal][] = [];
@@ -133,9 +121,7 @@ describe.concurrent('onRefused', () => {
     expect(inMs).toBeLessThanOrEqual(1_800_000);
   });
 
-  test('a function may answer without a promise', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a function may answer without a promise', async ({ bench, queue }) => {
     const governor = bench.governor(limits());
     await governor.allow({ keys: { shop: 'a' } });
     bench.worker(queue, { governor, keys: byName, onRefused: () => 'drop' });
@@ -161,9 +147,7 @@ describe.concurrent('onRefused', () => {
     ['rejects', () => Promise.reject(new Error('policy is down')), /policy is down/],
   ] as [string, OnRefused<unknown>, RegExp][])(
     'a function that %s fails that job only',
-    async ([, onRefused, message], context) => {
-      const bench = new Bench(context);
-      const queue = bench.queue();
+    async ([, onRefused, message], { bench, queue }) => {
       const governor = bench.governor(limits());
       await governor.allow({ keys: { shop: 'closed' } });
       bench.worker(queue, { governor, keys: byName, onRefused });
@@ -176,8 +160,7 @@ describe.concurrent('onRefused', () => {
     },
   );
 
-  test('anything else is refused when the worker is made', (context) => {
-    const bench = new Bench(context);
+  test('invalid options are refused when the worker is made', ({ bench }) => {
     const governor = bench.governor(limits());
     const make = (govern: object) =>
       new GovernedWorker('never', async () => {}, {

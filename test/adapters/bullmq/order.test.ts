@@ -3,8 +3,19 @@ import { runInNewContext } from 'node:vm';
 import type { Queue } from 'bullmq';
 import { perSecond } from 'flyball';
 import type { Redis } from 'ioredis';
-import { describe, expect, type TestContext, test } from 'vitest';
-import { addJobs, Bench, countsOf, expectBound, inversions, sleep, until, untilCompleted } from './bench.ts';
+import { describe, expect, type TestContext } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import {
+  addJobs,
+  type Bench,
+  countsOf,
+  expectBound,
+  inversions,
+  sleep,
+  test,
+  until,
+  untilCompleted,
+} from './fixture.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -19,35 +30,30 @@ const A_FEW = 10;
  * Expects the jobs to have started in the order of their queue. With a concurrency of one that is exact. With more of it
  * BullMQ itself hands over neighbours in either order: one comes with the end of a job, the other by a fetch of its own.
  */
-async function expectInOrder({ starts }: Bench, concurrency: number, context: TestContext): Promise<void> {
+async function expectInOrder({ starts }: Bench, concurrency: number, annotate: TestContext['annotate']) {
   const order = starts.filter(({ name }) => name === 'job').map(({ data }) => data.n as number);
   const found = inversions(order);
   const displaced = Math.max(...order.map((n, place) => Math.abs(n - place)));
-  await context.annotate(
+  await annotate(
     `concurrency ${concurrency}: ${found} inversions in ${order.length}, by at most ${displaced}`,
   );
   expect(found).toBeLessThanOrEqual(concurrency === 1 ? 0 : order.length * 0.05);
   expect(displaced).toBeLessThanOrEqual(concurrency === 1 ? 0 : concurrency / 2);
 }
 
-describe.concurrent('order under a governor-wide limit', () => {
+describe.concurrent('order under a governor-wide limit', wallClock, () => {
   // https://github.com/OptimalBits/bull/issues/1053 and https://github.com/taskforcesh/bullmq/issues/1302: 200 ordered
   // jobs under a limit came out in random order.
-  test.for([1, 20])(
-    'is kept: 200 jobs through one worker of concurrency %i',
-    async (concurrency, context) => {
-      const bench = new Bench(context);
-      const queue = bench.queue();
-      const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
-      await addJobs(queue, 200);
-      bench.worker(queue, { governor }, { concurrency });
-      await untilCompleted(queue, 200);
+  test.for([1, 20])('is kept with a concurrency of %i', async (concurrency, { bench, queue, annotate }) => {
+    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
+    await addJobs(queue, 200);
+    bench.worker(queue, { governor }, { concurrency });
+    await untilCompleted(queue, 200);
 
-      await expectInOrder(bench, concurrency, context);
-      expect(bench.starts.length).toBe(200);
-      expectBound(bench.starts, 100, 5);
-    },
-  );
+    await expectInOrder(bench, concurrency, annotate);
+    expect(bench.starts.length).toBe(200);
+    expectBound(bench.starts, 100, 5);
+  });
 
   // https://github.com/taskforcesh/bullmq/issues/1915 and https://github.com/taskforcesh/bullmq/issues/1929: what was
   // refused came back scrambled.
@@ -56,32 +62,31 @@ describe.concurrent('order under a governor-wide limit', () => {
     { what: 'plain jobs', opts: {}, concurrency: 20 },
     { what: 'jobs of one priority', opts: { priority: 5 }, concurrency: 1 },
     { what: 'jobs of one priority', opts: { priority: 5 }, concurrency: 20 },
-  ])('survives refusals: $what, concurrency $concurrency', async ({ opts, concurrency }, context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
-    await addJobs(queue, 200, { opts });
-    const worker = bench.worker(queue, { governor, maxHoldMs: 300 }, { concurrency });
-    for (const started of [20, 80, 140]) {
-      await until(() => bench.starts.length >= started, `${started} starts`);
-      // Someone else's calls, as often as it takes for the worker to give back what it has fetched.
-      const { returned } = worker.governing;
-      while (worker.governing.returned === returned && bench.starts.length < 200) {
-        await Promise.all(Array.from({ length: 10 }, () => governor.forceN(5)));
-        await sleep(200);
+  ])(
+    'survives refusals: $what, concurrency $concurrency',
+    async ({ opts, concurrency }, { bench, queue, annotate }) => {
+      const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) });
+      await addJobs(queue, 200, { opts });
+      const worker = bench.worker(queue, { governor, maxHoldMs: 300 }, { concurrency });
+      for (const started of [20, 80, 140]) {
+        await until(() => bench.starts.length >= started, `${started} starts`);
+        // Someone else's calls, as often as it takes for the worker to give back what it has fetched.
+        const { returned } = worker.governing;
+        while (worker.governing.returned === returned && bench.starts.length < 200) {
+          await Promise.all(Array.from({ length: 10 }, () => governor.forceN(5)));
+          await sleep(200);
+        }
       }
-    }
-    await untilCompleted(queue, 200);
+      await untilCompleted(queue, 200);
 
-    expect(worker.governing.returned).toBeGreaterThan(0);
-    await expectInOrder(bench, concurrency, context);
-    expect(bench.starts.length).toBe(200);
-    expect(bench.failed).toEqual([]);
-  });
+      expect(worker.governing.returned).toBeGreaterThan(0);
+      await expectInOrder(bench, concurrency, annotate);
+      expect(bench.starts.length).toBe(200);
+      expect(bench.failed).toEqual([]);
+    },
+  );
 
-  test('puts a job of higher priority before a backlog of 5,000 within maxHoldMs', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('lets an urgent job pass a backlog of 5,000', async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
     await addJobs(queue, 5_000, { opts: { priority: 10 } });
     bench.worker(queue, { governor }, { concurrency: 50 });
@@ -95,7 +100,7 @@ describe.concurrent('order under a governor-wide limit', () => {
       await until(() => bench.startsOf('urgent').length > seen, 'the urgent job', 5_000);
       lateMs.push(bench.startsOf('urgent').at(-1)!.atMs - addedMs);
     }
-    await context.annotate(`urgent jobs started after ${lateMs.map(Math.round).join(', ')} ms`);
+    await annotate(`urgent jobs started after ${lateMs.map(Math.round).join(', ')} ms`);
     expect(Math.max(...lateMs)).toBeLessThanOrEqual(1_200);
     const backlog = bench.startsOf('job').map(({ data }) => data.n);
     expect(inversions(backlog)).toBeLessThanOrEqual(A_FEW);
@@ -116,12 +121,10 @@ async function fillWith(queue: Queue, connection: Redis, count: number): Promise
   }
 }
 
-describe('a long backlog', () => {
+describe('a backlog of 100,000 jobs', () => {
   // https://github.com/OptimalBits/bull/issues/1110: with 100,000s waiting, the worker stopped and memory grew.
   // https://github.com/OptimalBits/bull/issues/1893: parking what must wait pinned the server.
-  test('of 100,000 jobs stays in the wait list, and memory stays flat', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('stays in the queue, and memory stays flat', wallClock, async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
     await fillWith(queue, bench.connection, 100_000);
     const worker = bench.worker(queue, { governor }, { concurrency: 50 });
@@ -142,7 +145,7 @@ describe('a long backlog', () => {
     const started = bench.starts.length - seen;
     collectGarbage();
     const grownMb = (process.memoryUsage().heapUsed - heapBefore) / 2 ** 20;
-    await context.annotate(`heap grew by ${grownMb.toFixed(1)} MB; at most ${Math.max(...active)} active`);
+    await annotate(`heap grew by ${grownMb.toFixed(1)} MB; at most ${Math.max(...active)} active`);
 
     expect(Math.max(...deferred)).toBe(0);
     expect(started).toBeGreaterThanOrEqual(50 * 3 * 0.95);

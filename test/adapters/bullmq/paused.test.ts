@@ -1,9 +1,10 @@
 import type { Job } from 'bullmq';
 import { type CreateGovernorOptions, perSecond } from 'flyball';
 import { Throttled } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { deskOf } from '../../../src/core/calls/desk.ts';
-import { addJobs, Bench, countsOf, sleep, until, untilCompleted } from './bench.ts';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, countsOf, expectNoError, sleep, test, until, untilCompleted } from './fixture.ts';
 
 const limits: CreateGovernorOptions['limits'] = {
   calls: perSecond(100, { burst: 20 }),
@@ -12,9 +13,7 @@ const limits: CreateGovernorOptions['limits'] = {
 const keys = (job: Job) => ({ shop: job.data.shop as string });
 
 describe.concurrent('a pause of the whole governor', () => {
-  test('shuts the gate: the jobs stay in the queue, none fails, and they run soon after its end', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('leaves the jobs in the queue until it ends', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(limits);
     await governor.pause();
     await addJobs(queue, 20, { data: { shop: 'acme' } });
@@ -34,8 +33,7 @@ describe.concurrent('a pause of the whole governor', () => {
     await governor.resume();
     await untilCompleted(queue, 20);
     expect(performance.now() - calledMs).toBeLessThan(4_000);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 });
 
@@ -45,10 +43,9 @@ describe.concurrent('a pause of a key', () => {
     ['of a minute', 60_000],
     ['of ten', 600_000],
   ] as const)(
-    '%s is no reason to fail a job; all run soon after it was ended',
-    async ([, forMs], context) => {
-      const bench = new Bench(context);
-      const queue = bench.queue();
+    '%s fails no job; all run soon after its end',
+    wallClock,
+    async ([, forMs], { bench, queue }) => {
       // More of them than the shop's burst: those that come back are deferred once more, each at its own time.
       const shop = perSecond(10, { burst: 1, by: 'shop' });
       const governor = bench.governor({ ...limits, shop });
@@ -76,20 +73,17 @@ describe.concurrent('a pause of a key', () => {
       await untilCompleted(queue, 21);
       // They look every four seconds; then the ramp, and a second for their rate.
       expect(performance.now() - calledMs).toBeLessThan(8_000);
-      expect(bench.failed).toEqual([]);
-      expect(bench.errors).toEqual([]);
+      expectNoError(bench);
     },
   );
 });
 
-describe.concurrent('Throttled without a time', () => {
+describe.concurrent('Throttled with a header', () => {
   test.for<[string, object]>([
     ['no header', {}],
     ['a header that was missing', { retryAfter: null }],
     ['a header that cannot be read', { retryAfter: 'soon' }],
-  ])('(%s) keeps its job away for a second all the same', async ([, options], context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  ])('(%s) keeps its job away for a second', async ([, options], { bench, queue }) => {
     const governor = bench.governor(limits);
     let throttles = 1;
     const work = (job: Job) => {
@@ -104,9 +98,7 @@ describe.concurrent('Throttled without a time', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('but with a date keeps it away until then', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('keeps its job away until a date, if there is one', async ({ bench, queue }) => {
     const governor = bench.governor(limits);
     let untilMs = 0;
     const work = (job: Job) => {

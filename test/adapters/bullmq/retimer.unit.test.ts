@@ -70,13 +70,13 @@ async function make(jobs = 3) {
 const OLD = [3_600_000, 7_200_000, 10_800_000];
 
 describe('the retimer', () => {
-  test('gives the first the time at which there is room, and the others theirs after it', async () => {
+  test('gives the first job the time when there is room, the others theirs after it', async () => {
     const { hears, delays } = await make();
     await hears(1);
     expect(delays()).toEqual([500, 1_500, 2_500]);
   });
 
-  test('does it once for a version, and again for the next', async () => {
+  test('moves jobs once for a version, and again for the next', async () => {
     const { hears, paces } = await make();
     await hears(1);
     await hears(1);
@@ -96,7 +96,7 @@ describe('the retimer', () => {
     expect(delays()).not.toEqual(OLD);
   });
 
-  test('leaves it to who has claimed it, as long as that one is at work', async () => {
+  test('leaves it to the process that claimed it, as long as that one works', async () => {
     const { hears, delays, deferrals, name, clock } = await make();
     expect(await deferrals.claim(name, 1, 3_600_000, false)).toBe(true);
     await hears(1);
@@ -104,7 +104,7 @@ describe('the retimer', () => {
     expect(delays()).toEqual(OLD);
   });
 
-  test('passes over jobs that have come back or gone meanwhile', async () => {
+  test('skips jobs that have come back or gone', async () => {
     const { hears, errors, breaks, deferrals, name } = await make();
     breaks(Object.assign(new Error('not in the delayed state'), { code: -3 }));
     await hears(1);
@@ -131,7 +131,7 @@ describe('the retimer', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('does 1,200 jobs in pages and chunks', async () => {
+  test('moves 1,200 jobs in pages and chunks', async () => {
     const { hears, delays, clock } = await make(1_200);
     await hears(1);
     for (let turn = 0; turn < 50; turn++) await clock.advance(0);

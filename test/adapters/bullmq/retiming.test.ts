@@ -1,8 +1,18 @@
 import type { Queue } from 'bullmq';
 import type { CreateGovernorOptions, Governor } from 'flyball';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { deskOf } from '../../../src/core/calls/desk.ts';
-import { addJobs, Bench, excessOver, sleep, until, untilCompleted } from './bench.ts';
+import { wallClock } from '../../support/wall-clock.ts';
+import {
+  addJobs,
+  type Bench,
+  excessOver,
+  expectNoError,
+  sleep,
+  test,
+  until,
+  untilCompleted,
+} from './fixture.ts';
 
 type Configured = (configured: { version: number }) => void;
 type Limits = CreateGovernorOptions['limits'];
@@ -40,9 +50,7 @@ const keys = (job: { name: string }) => ({ shop: job.name });
 
 describe('after a change of the limits', () => {
   // https://github.com/taskforcesh/bullmq/issues/2713: from 1 in 10 minutes to 1 in 2, the old 10 minutes were waited out.
-  test('500 jobs that are deferred have new times within a second, and run at the new rate', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('500 deferred jobs have new times within a second', wallClock, async ({ bench, queue, annotate }) => {
     const { governor, hears } = telling(bench, SLOW);
     const shops = ['a', 'b', 'c', 'd', 'e'];
     bench.worker(queue, { governor, keys }, { concurrency: 50 });
@@ -60,7 +68,7 @@ describe('after a change of the limits', () => {
     await untilCompleted(queue, 505);
 
     const after = bench.starts.filter(({ atMs }) => atMs > changedMs);
-    await context.annotate(
+    await annotate(
       `500 re-timed within ${retimedMs.toFixed(0)} ms, run within ${(after.at(-1)!.atMs - changedMs).toFixed(0)} ms`,
     );
     expect(retimedMs).toBeLessThan(1_000);
@@ -71,20 +79,17 @@ describe('after a change of the limits', () => {
       expect(starts.length).toBe(100);
       expect(excessOver(starts, 50, 1)).toBeLessThanOrEqual((50 * 150) / 1_000);
     }
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test('jobs keep their order, and a lowered rate spreads them out', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('jobs keep their order, and a lowered rate spreads them out', async ({ bench, queue }) => {
     const { governor, hears } = telling(bench, shopLimit(1, 60_000));
     bench.worker(queue, { governor, keys, maxHoldMs: 0 }, { concurrency: 1 });
     await addJobs(queue, 11, { name: 'a' });
     await until(async () => (await queue.getDelayedCount()) === 10, 'ten deferred');
     await change(bench, governor, SLOW);
     await hears(2);
-    await until(async () => Math.max(...(await dueInMs(queue))) > 5_000_000, 'new times', 1_000);
+    await until(async () => Math.max(...(await dueInMs(queue))) > 5_000_000, 'new times');
 
     const jobs = (await queue.getDelayed()).sort((x, y) => x.delay - y.delay);
     expect(jobs.map(({ data }) => data.n)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -93,9 +98,7 @@ describe('after a change of the limits', () => {
     expect(jobs[0]!.delay).toBeLessThanOrEqual(600_000);
   });
 
-  test('only jobs that the governor deferred are moved, and as it put them', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('only jobs are moved that are as the governor deferred them', async ({ bench, queue }) => {
     const { governor, hears } = telling(bench, SLOW);
     await governor.allow({ keys: { shop: 'a' } });
     const worker = bench.worker(
@@ -126,7 +129,7 @@ describe('after a change of the limits', () => {
     await change(bench, governor, shopLimit(1, 1_000));
     await hears(2);
     const delayOf = async (id: string) => (await queue.getJob(id))!.delay;
-    await until(async () => (await delayOf(deferred!.id!)) < 5_000, 'a new time', 1_000);
+    await until(async () => (await delayOf(deferred!.id!)) < 5_000, 'a new time');
     expect(await delayOf(byUser.id!)).toBe(3_600_000);
     expect(await delayOf(retried.id!)).toBe(3_600_000);
     expect(await delayOf(moved!.id!)).toBe(1_800_000);
@@ -139,9 +142,7 @@ describe('after a change of the limits', () => {
     );
   });
 
-  test('one worker of the fleet does it, once for each version', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('one worker of the fleet moves them, once for each version', async ({ bench, queue }) => {
     const fleet = [telling(bench, SLOW)];
     for (let n = 1; n < 4; n++) fleet.push(telling(bench, SLOW, fleet[0]!.governor.name));
     for (const { governor } of fleet) bench.worker(queue, { governor, keys }, { concurrency: 5 });
@@ -161,8 +162,7 @@ describe('after a change of the limits', () => {
     }
   });
 
-  test('a worker that has closed hears no more of it', async (context) => {
-    const bench = new Bench(context);
+  test('a closed worker no longer listens', async ({ bench }) => {
     const { governor, listeners } = telling(bench, SLOW);
     const worker = bench.worker(bench.queue(), { governor, keys });
     expect(listeners.size).toBe(1);

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import type { Processor } from 'bullmq';
 import { isInvalidOptionError, perHour, perSecond } from 'flyball';
 import { GovernedWorker, governed } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { addJobs, countsOf, test, until, untilCompleted } from './fixture.ts';
 
 const file = new URL('./sandboxed-processor.mjs', import.meta.url);
 
@@ -12,18 +12,10 @@ describe.concurrent('a sandboxed processor', () => {
     { what: 'path', processor: fileURLToPath(file), useWorkerThreads: false },
     { what: 'URL', processor: file, useWorkerThreads: false },
     { what: 'path, in worker threads', processor: fileURLToPath(file), useWorkerThreads: true },
-  ])('is governed by GovernedWorker: $what', async ({ processor, useWorkerThreads }, context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  ])('is governed by GovernedWorker: $what', async ({ processor, useWorkerThreads }, { bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
-    const worker = new GovernedWorker(queue.name, processor, {
-      connection: bench.connection,
-      drainDelay: 1,
-      concurrency: 4,
-      useWorkerThreads,
-      govern: { governor },
-    });
-    bench.watch(worker);
+    const options = { processor, concurrency: 4, useWorkerThreads };
+    const worker = bench.worker(queue, { governor }, options);
     await addJobs(queue, 16);
     await untilCompleted(queue, 16);
 
@@ -37,16 +29,9 @@ describe.concurrent('a sandboxed processor', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeGreaterThanOrEqual(500);
   });
 
-  test('may throw Throttled: its job goes back without an attempt', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('may throw Throttled: its job goes back without an attempt', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
-    const worker = new GovernedWorker(queue.name, file, {
-      connection: bench.connection,
-      drainDelay: 1,
-      govern: { governor },
-    });
-    bench.watch(worker);
+    const worker = bench.worker(queue, { governor }, { processor: file });
     await queue.add('job', { throttles: true });
     await untilCompleted(queue, 1);
     const [job] = await queue.getCompleted();
@@ -56,25 +41,18 @@ describe.concurrent('a sandboxed processor', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('is not handed a job that is refused', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is not handed a job that is refused', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perHour(1, { burst: 1, by: 'shop' }) });
     await governor.allow({ keys: { shop: 'acme' } });
-    const worker = new GovernedWorker(queue.name, fileURLToPath(file), {
-      connection: bench.connection,
-      drainDelay: 1,
-      govern: { governor, keys: { shop: 'acme' } },
-    });
-    bench.watch(worker);
+    const keys = { shop: 'acme' };
+    const worker = bench.worker(queue, { governor, keys }, { processor: fileURLToPath(file) });
     await addJobs(queue, 3);
     await until(() => worker.governing.deferrals === 3, 'all jobs deferred');
     expect(await countsOf(queue)).toEqual({ delayed: 3 });
     expect(bench.failed).toEqual([]);
   });
 
-  test('is refused by governed(), which says what to use instead', (context) => {
-    const bench = new Bench(context);
+  test('cannot be given to governed(), which names GovernedWorker', ({ bench }) => {
     const governor = bench.governor({ calls: perSecond(1) });
     let thrown: unknown;
     try {
@@ -88,8 +66,7 @@ describe.concurrent('a sandboxed processor', () => {
     );
   });
 
-  test('is what GovernedWorker asks for if it is given nothing', (context) => {
-    const bench = new Bench(context);
+  test('is named by GovernedWorker if it is given nothing', ({ bench }) => {
     const governor = bench.governor({ calls: perSecond(1) });
     const make = () =>
       new GovernedWorker('never', undefined as unknown as string, {

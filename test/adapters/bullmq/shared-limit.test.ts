@@ -1,12 +1,21 @@
 import { FlowProducer } from 'bullmq';
 import { perSecond } from 'flyball';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, expectBound, sleep, startsPerJob, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import {
+  addJobs,
+  expectBound,
+  expectNoError,
+  sleep,
+  startsPerJob,
+  test,
+  until,
+  untilCompleted,
+} from './fixture.ts';
 
-describe.concurrent('one governor', () => {
+describe.concurrent('one governor', wallClock, () => {
   // Two queues of 5/s each with BullMQ's own limiter, which is per queue, give the downstream 10/s.
-  test('holds two queues, each with a worker, to one rate', async (context) => {
-    const bench = new Bench(context);
+  test('holds two queues, each with a worker, to one rate', async ({ bench }) => {
     const queues = [bench.queue(), bench.queue()];
     const governor = bench.governor({ calls: perSecond(5, { burst: 1 }) });
     for (const queue of queues) {
@@ -25,8 +34,7 @@ describe.concurrent('one governor', () => {
   });
 
   // https://github.com/OptimalBits/bull/issues/1116: six queues with six rates all ran at one slow pace.
-  test('is not slowed by another: six queues with six governors keep six rates', async (context) => {
-    const bench = new Bench(context);
+  test('is not slowed by others: six governors keep six rates', async ({ bench }) => {
     const rates = [4, 8, 16, 32, 64, 128];
     const runs = rates.map((rate) => {
       const queue = bench.queue();
@@ -50,9 +58,7 @@ describe.concurrent('one governor', () => {
   });
 
   // https://github.com/taskforcesh/bullmq/issues/745: the children of a flow ran past the limit.
-  test('meets flow children, bulk, delayed, repeated and prioritised jobs alike', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('limits flow children, bulk, delayed, repeated and urgent jobs alike', async ({ bench, queue }) => {
     const parents = bench.queue();
     const governor = bench.governor({ calls: perSecond(25, { burst: 2 }) });
     const worker = bench.worker(queue, { governor }, { concurrency: 10 });
@@ -76,14 +82,11 @@ describe.concurrent('one governor', () => {
     const governedStarts = bench.starts.filter(({ name }) => name !== 'parent');
     expect(governedStarts.length).toBe(45);
     expectBound(governedStarts, 25, 2);
-    expect(bench.errors).toEqual([]);
-    expect(bench.failed).toEqual([]);
+    expectNoError(bench);
   });
 
   // https://github.com/celery/celery/issues/5927: 100 jobs at 10/s took 50 to 80 s, since a poll set the pace.
-  test('sets the pace itself, and no poll does: 40 jobs at 10/s take 4 s', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('sets the pace itself: 40 jobs at 10/s take 4 s', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(10, { burst: 1 }) });
     await addJobs(queue, 40);
     bench.worker(queue, { governor }, { concurrency: 1 });
@@ -96,9 +99,7 @@ describe.concurrent('one governor', () => {
   // https://github.com/OptimalBits/bull/issues/1540: 30,000 jobs at 32/s over five consumers fell to 6/s after minutes.
   // https://github.com/taskforcesh/bullmq/issues/1070 and https://github.com/taskforcesh/bullmq/issues/3087: churn made
   // the event stream grow to gigabytes.
-  test('keeps five consumers at the rate over a long backlog, with hardly a job started twice', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('keeps five workers at the rate, and starts few jobs twice', async ({ bench, queue, annotate }) => {
     const governor = bench.governor({ calls: perSecond(32, { burst: 5 }) });
     await addJobs(queue, 5_000);
     const workers = Array.from({ length: 5 }, () => bench.worker(queue, { governor }, { concurrency: 10 }));
@@ -112,7 +113,7 @@ describe.concurrent('one governor', () => {
     const perSecondNow = starts.length / ((untilMs - fromMs) / 1_000);
     const events = (await bench.connection.xrange(stream, `(${last}`, '+')).length;
     const { mean, max } = await startsPerJob(queue);
-    await context.annotate(
+    await annotate(
       `${perSecondNow.toFixed(1)}/s; ${mean.toFixed(3)} starts a job, at most ${max}; ${(events / starts.length).toFixed(1)} events a job`,
     );
     expect(perSecondNow).toBeGreaterThanOrEqual(32 * 0.98 - 0.5);
@@ -124,7 +125,7 @@ describe.concurrent('one governor', () => {
   });
 });
 
-describe('the rate', () => {
+describe('the rate', wallClock, () => {
   // https://github.com/taskforcesh/bullmq/issues/1565: a duration that was no whole number of milliseconds left the queue dead.
   test.for([
     { what: '300 a second', limit: perSecond(300, { burst: 10 }), rate: 300 },
@@ -133,9 +134,7 @@ describe('the rate', () => {
       limit: { rate: 1_000, periodMs: 3_000, burst: 5 },
       rate: 1_000 / 3,
     },
-  ])('is met within 2 %: $what', async ({ limit, rate }, context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  ])('is met within 2 %: $what', async ({ limit, rate }, { bench, queue, annotate }) => {
     const governor = bench.governor({ calls: limit });
     const jobs = Math.round(rate * 2);
     await addJobs(queue, jobs);
@@ -144,7 +143,7 @@ describe('the rate', () => {
 
     const seconds = (bench.starts.at(-1)!.atMs - bench.starts[0]!.atMs) / 1_000;
     const reached = (jobs - limit.burst!) / seconds;
-    await context.annotate(`${reached.toFixed(1)}/s of ${rate.toFixed(1)}/s`);
+    await annotate(`${reached.toFixed(1)}/s of ${rate.toFixed(1)}/s`);
     expect(reached).toBeGreaterThanOrEqual(rate * 0.98);
     expect(reached).toBeLessThanOrEqual(rate * 1.02);
   });

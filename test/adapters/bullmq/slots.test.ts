@@ -1,8 +1,20 @@
 import type { Job } from 'bullmq';
 import { type CreateGovernorOptions, type Grant, perHour, perSecond } from 'flyball';
 import { type GovernedWorker, grantOf } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, sleep, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import {
+  addJobs,
+  type Bench,
+  closeAtOnce,
+  countsOf,
+  expectNoError,
+  latch,
+  sleep,
+  test,
+  until,
+  untilCompleted,
+} from './fixture.ts';
 
 const slots = (max: number, leaseMs = 5_000): CreateGovernorOptions['limits'] => ({
   work: { kind: 'concurrency', max, leaseMs },
@@ -35,9 +47,7 @@ const freeOf = async (governor: ReturnType<Bench['governor']>, keys = {}): Promi
 };
 
 describe.concurrent('a concurrency limit over two workers', () => {
-  test('is never exceeded, every job completes once, and none is deferred', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is never exceeded, and no job is deferred', async ({ bench, queue }) => {
     const limits = slots(3);
     const governor = bench.governor(limits);
     const other = bench.governor(limits, { name: governor.name });
@@ -53,24 +63,19 @@ describe.concurrent('a concurrency limit over two workers', () => {
     expect(new Set(bench.starts.map(({ id }) => id)).size).toBe(150);
     expect(await freeOf(governor)).toBe(3);
     expect(workers.map(({ governing }) => governing.deferrals)).toEqual([0, 0]);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test('by key: each has its own, and a full one holds up no other', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('counts each key by itself', async ({ bench, queue }) => {
     const limits: CreateGovernorOptions['limits'] = {
       work: { kind: 'concurrency', max: 2, leaseMs: 5_000, by: 'shop' },
     };
     const governor = bench.governor(limits);
     const other = bench.governor(limits, { name: governor.name });
     const running = new Running((job) => job.data.shop);
-    let end = () => {};
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    const work = (job: Job) => running.during(job, () => (job.data.shop === 'slow' ? ended : sleep(10)));
+    const slow = latch();
+    const work = (job: Job) =>
+      running.during(job, () => (job.data.shop === 'slow' ? slow.opened : sleep(10)));
     await addJobs(queue, 6, { data: { shop: 'slow' } });
     await addJobs(queue, 40, { data: { shop: 'quick' } });
     const keys = (job: Job) => ({ shop: job.data.shop as string });
@@ -80,32 +85,27 @@ describe.concurrent('a concurrency limit over two workers', () => {
     const quick = () => bench.starts.filter(({ data }) => data.shop === 'quick').length;
     await until(() => quick() === 40, 'all jobs of the other key started');
     expect(bench.starts.filter(({ data }) => data.shop === 'slow')).toHaveLength(2);
-    end();
+    slow.open();
     await untilCompleted(queue, 46);
     expect(running.most).toBe(2);
     expect(await freeOf(governor, { shop: 'slow' })).toBe(2);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 });
 
 describe.concurrent('the slot of a job', () => {
-  test('is given back when its processor throws, so that the next one runs', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is given back when the processor throws', async ({ bench, queue }) => {
     const governor = bench.governor(slots(1, 60_000));
     await addJobs(queue, 5);
     const work = () => {
       throw new Error('the processor failed');
     };
     bench.worker(queue, { governor }, { work, concurrency: 3 });
-    await until(() => bench.failed.length === 5, 'five jobs failed', 5_000);
+    await until(() => bench.failed.length === 5, 'five jobs failed');
     expect(await freeOf(governor)).toBe(1);
   });
 
-  test('has a fencing number that grows with each start, also of one job that is tried again', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('has a fencing number that grows with each start, retries included', async ({ bench, queue }) => {
     const governor = bench.governor(slots(2));
     const fences: number[] = [];
     const work = (job: Job) => {
@@ -119,9 +119,7 @@ describe.concurrent('the slot of a job', () => {
     expect(fences.filter((fence, index) => index > 0 && fence <= fences[index - 1]!)).toEqual([]);
   });
 
-  test('is renewed for as long as it runs', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('is renewed for as long as it runs', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor(slots(1, 300));
     const running = new Running();
     const aborted: boolean[] = [];
@@ -137,9 +135,7 @@ describe.concurrent('the slot of a job', () => {
     expect(aborted).toEqual([false, false]);
   });
 
-  test('that is lost is told to the processor by its signals; its end does not fail the job', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('aborts the processor’s signals when it is lost, and fails no job', async ({ bench, queue }) => {
     const governor = bench.governor(slots(1, 600));
     let grant: Grant | undefined;
     let given: AbortSignal | undefined;
@@ -162,9 +158,7 @@ describe.concurrent('the slot of a job', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('is no number where no limit is one of slots; before the start there is no grant', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('has a fencing number of null if no limit has slots', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(100) });
     let fence: number | null | undefined;
     const work = (job: Job) => {
@@ -197,16 +191,14 @@ describe.concurrent('close()', () => {
   const inside = ({ governing: { held, nearby } }: GovernedWorker) => held + nearby;
 
   test.for([false, true])(
-    'with jobs that wait for slots is quick, and leaves nothing active (by key: %s)',
-    async (keyed, context) => {
-      const bench = new Bench(context);
+    'returns at once while jobs wait (by key: %s)',
+    wallClock,
+    async (keyed, { bench }) => {
       const { queue, governor, holder, worker, keys } = await opened(bench, keyed);
       await until(() => inside(worker) > 0, 'jobs wait in the worker');
       await sleep(100);
 
-      const calledMs = performance.now();
-      await worker.close();
-      expect(performance.now() - calledMs).toBeLessThan(1_000);
+      await closeAtOnce(worker);
 
       const { waiting = 0, delayed = 0, ...others } = await countsOf(queue);
       expect([waiting + delayed, others]).toEqual([20, {}]);
@@ -216,14 +208,11 @@ describe.concurrent('close()', () => {
       // Nobody stands in the queue for slots any more.
       await holder.release();
       expect(await governor.allow({ keys })).toMatchObject({ allowed: true });
-      expect(bench.failed).toEqual([]);
-      expect(bench.errors).toEqual([]);
+      expectNoError(bench);
     },
   );
 
-  test('waits for the jobs that run, and gives their slots back', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('waits for the jobs that run, and gives their slots back', async ({ bench, queue }) => {
     const governor = bench.governor(slots(2, 60_000));
     await addJobs(queue, 10);
     const worker = bench.worker(queue, { governor }, { work: () => sleep(300), concurrency: 4 });
@@ -235,9 +224,7 @@ describe.concurrent('close()', () => {
 });
 
 describe.concurrent('options that reach the governor', () => {
-  test('settle corrects the cost by what the processor returned', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('settle corrects the cost by what the processor returned', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perHour(1_000, { burst: 1_000 }) });
     const settled: unknown[] = [];
     const govern = {
@@ -266,9 +253,7 @@ describe.concurrent('options that reach the governor', () => {
   test.for<[string, (job: Job) => number]>([
     ['throws', (job) => job.data.missing.tokens],
     ['returns no cost', () => Number.NaN],
-  ])('settle that %s is told to the error event: the job is done', async ([, settle], context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  ])('settle that %s is told to the error event: the job is done', async ([, settle], { bench, queue }) => {
     const governor = bench.governor({ calls: perHour(10, { burst: 10 }) });
     await addJobs(queue, 1, { opts: { attempts: 3 } });
     bench.worker(queue, { governor, settle });
@@ -278,9 +263,7 @@ describe.concurrent('options that reach the governor', () => {
     expect(await governor.peek()).toMatchObject([{ remaining: 9 }]);
   });
 
-  test('priority: what is kept for the more urgent is theirs', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('priority leaves what is reserved to the urgent', async ({ bench, queue }) => {
     const governor = bench.governor({
       calls: perHour(10, { burst: 10, reserve: { high: 0.3, normal: 0.3 } }),
     });

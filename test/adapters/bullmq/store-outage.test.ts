@@ -1,18 +1,29 @@
 import { QueueEvents } from 'bullmq';
 import { isStoreUnavailableError, perHour, perSecond } from 'flyball';
-import { describe, expect, test } from 'vitest';
+import { governed } from 'flyball/bullmq';
+import { describe, expect } from 'vitest';
 import { connect, startRedis } from '../../support/redis.ts';
-import { addJobs, Bench, countsOf, expectBound, sleep, until, untilCompleted } from './bench.ts';
+import { wallClock } from '../../support/wall-clock.ts';
+import {
+  addJobs,
+  Bench,
+  closeAtOnce,
+  countsOf,
+  expectBound,
+  expectNoError,
+  sleep,
+  test,
+  until,
+  untilCompleted,
+} from './fixture.ts';
 
 describe.concurrent('while the governor’s store is away', () => {
-  test('no job is lost, failed or run ungoverned, and work goes on by itself', async (context) => {
-    const bench = new Bench(context);
+  test('no job is lost, failed or run ungoverned', wallClock, async ({ bench, queue, onTestFinished }) => {
     const store = await startRedis();
-    const queue = bench.queue();
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
     const workers = [1, 2].map(() => bench.worker(queue, { governor }, { concurrency: 10 }));
     const events = new QueueEvents(queue.name, { connection: bench.connection.duplicate() });
-    context.onTestFinished(() => events.close());
+    onTestFinished(() => events.close());
     const told: string[] = [];
     events.on('failed', () => told.push('failed'));
     events.on('stalled', () => told.push('stalled'));
@@ -45,19 +56,15 @@ describe.concurrent('while the governor’s store is away', () => {
     expect(workers.every((worker) => worker.governing.failed === 0)).toBe(true);
   });
 
-  test('a worker that is started meanwhile waits for it, and closes at once if asked to', async (context) => {
-    const bench = new Bench(context);
+  test('a worker that starts then waits, and closes at once', wallClock, async ({ bench, queue }) => {
     const store = await startRedis();
     await store.stop();
-    const queue = bench.queue();
     await addJobs(queue, 20);
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
     const worker = bench.worker(queue, { governor }, { concurrency: 5 });
     await until(() => worker.governing.gate === 'shut', 'the gate closed');
     await sleep(200);
-    const calledMs = performance.now();
-    await worker.close();
-    expect(performance.now() - calledMs).toBeLessThan(1_000);
+    await closeAtOnce(worker);
     expect(await countsOf(queue)).toEqual({ waiting: 20 });
 
     const again = bench.worker(queue, { governor }, { concurrency: 5 });
@@ -68,37 +75,28 @@ describe.concurrent('while the governor’s store is away', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('without attach() jobs are deferred, not failed', async (context) => {
-    const bench = new Bench(context);
-    const { Worker } = await import('bullmq');
-    const { governed } = await import('flyball/bullmq');
+  test('without attach() jobs are deferred, not failed', async ({ bench, queue }) => {
     const store = await startRedis();
     await store.stop();
-    const queue = bench.queue();
     await addJobs(queue, 10);
     const governor = bench.governor({ calls: perSecond(100, { burst: 5 }) }, { connection: store.url });
     const processor = governed(governor, bench.recorded());
-    bench.watch(
-      new Worker(queue.name, processor, { connection: bench.connection, concurrency: 5, drainDelay: 1 }),
-    );
+    bench.plainWorker(queue, processor, { concurrency: 5 });
     await until(() => processor.governing.deferrals >= 10, 'all jobs deferred');
     await startRedis([], store.port);
     await untilCompleted(queue, 10);
     expect(bench.starts.length).toBe(10);
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test('a governor that was closed under its worker leaves every job in the queue', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a governor closed under its worker leaves every job in the queue', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 5 }) });
     await addJobs(queue, 100);
     const worker = bench.worker(queue, { governor }, { concurrency: 5 });
     await until(() => bench.starts.length >= 10, 'some jobs done');
     await governor.close();
     await until(() => worker.governing.gate === 'shut', 'the gate closed');
-    await sleep(300);
+    await until(async () => (await queue.getActiveCount()) === 0, 'no job is active');
     const started = bench.starts.length;
     expect(await countsOf(queue)).toEqual({ completed: started, waiting: 100 - started });
     expect(bench.failed).toEqual([]);
@@ -107,10 +105,13 @@ describe.concurrent('while the governor’s store is away', () => {
 });
 
 // https://github.com/ixti/sidekiq-throttled/issues/36: hundreds of jobs at 10 an hour were taken and put back each second.
-test.concurrent('300 jobs that are deferred for hours cost the server next to nothing', async (context) => {
+test.concurrent('300 jobs that are deferred for hours cost the server next to nothing', async ({
+  onTestFinished,
+  annotate,
+}) => {
   const server = await startRedis();
   const connection = connect({ maxRetriesPerRequest: null }, server.url);
-  const bench = new Bench(context, connection);
+  const bench = new Bench({ onTestFinished }, connection);
   const queue = bench.queue();
   const governor = bench.governor(
     { shop: perHour(10, { burst: 1, by: 'shop' }) },
@@ -125,7 +126,7 @@ test.concurrent('300 jobs that are deferred for hours cost the server next to no
   const before = await commands();
   await sleep(3_000);
   const perJobAndMinute = (((await commands()) - before) * 20) / 299;
-  await context.annotate(`${perJobAndMinute.toFixed(2)} commands per deferred job and minute`);
+  await annotate(`${perJobAndMinute.toFixed(2)} commands per deferred job and minute`);
   expect(perJobAndMinute).toBeLessThan(10);
   expect(worker.governing.deferrals).toBeLessThanOrEqual(2 * 299);
 });

@@ -1,8 +1,9 @@
-import { type Job, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import { InvalidOptionError, isDeferralLimitError, perSecond } from 'flyball';
 import { governed, isThrottled, Throttled } from 'flyball/bullmq';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, expectNoError, test, until, untilCompleted } from './fixture.ts';
 
 const anything = (value: unknown) => value as never;
 
@@ -47,9 +48,7 @@ describe('Throttled', () => {
 });
 
 describe.concurrent('a processor that throws Throttled', () => {
-  test('for keys: its job is deferred for that time, without an attempt or a failure', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('for keys defers its job for that time, without an attempt', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perSecond(1_000, { burst: 100, by: 'shop' }) });
     const told: unknown[] = [];
     governor.on('paused', ({ keys }) => told.push(keys));
@@ -80,13 +79,10 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(acme.attemptsStarted).toBe(3);
     expect(acme.returnvalue).toBe(0);
     expect(worker.governing).toMatchObject({ throttled: 2, deferrals: 2, granted: 4, failed: 0 });
-    expect(bench.failed).toEqual([]);
-    expect(bench.errors).toEqual([]);
+    expectNoError(bench);
   });
 
-  test('without keys: its job goes to the head of the queue, and nothing is fetched for that time', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('without keys shuts the gate for that time', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000, { burst: 100 }) });
     const told: unknown[] = [];
     governor.on('paused', ({ keys }) => told.push(keys));
@@ -118,9 +114,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect(bench.failed).toEqual([]);
   });
 
-  test('without a handle on the worker: its job is deferred', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('without attach() defers its job', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     let throttled = false;
     const processor = governed(governor, async (_job: Job) => {
@@ -128,7 +122,7 @@ describe.concurrent('a processor that throws Throttled', () => {
       throttled = true;
       throw new Throttled({ retryAfterMs: 200 });
     });
-    bench.watch(new Worker(queue.name, processor, { connection: bench.connection, drainDelay: 1 }));
+    bench.plainWorker(queue, processor);
     await queue.add('job', {});
     await untilCompleted(queue, 1);
     expect(processor.governing).toMatchObject({ throttled: 1, deferrals: 1, returned: 0 });
@@ -136,9 +130,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     await expect(processor.deferred()).rejects.toThrow(/worker: expected one that was given with attach/);
   });
 
-  test('too often meets maxDeferrals: a start that is throttled does not count', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('too often meets maxDeferrals: a throttled start is no real start', async ({ bench, queue }) => {
     const governor = bench.governor({ shop: perSecond(1_000, { burst: 100, by: 'shop' }) });
     const keys = { shop: 'acme' };
     const worker = bench.worker(
@@ -158,9 +150,7 @@ describe.concurrent('a processor that throws Throttled', () => {
     expect((await queue.getFailed())[0]!.attemptsMade).toBe(1);
   });
 
-  test('with keys that no limit has, the governor is paused as a whole', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('for keys that no limit has pauses the whole governor', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(1_000) });
     let pausedMs = 0;
     bench.worker(

@@ -1,25 +1,23 @@
 import { perSecond } from 'flyball';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, sleep, until, untilCompleted } from './bench.ts';
+import { describe, expect, type TestContext } from 'vitest';
+import { addJobs, sleep, test, until, untilCompleted } from './fixture.ts';
 
 /** The warnings of this process that speak of a queue. */
-function warningsOf(queue: { name: string }, context: { onTestFinished(end: () => void): void }): string[] {
+function warningsOf(queue: { name: string }, onTestFinished: TestContext['onTestFinished']): string[] {
   const warnings: string[] = [];
   const listen = (warning: Error) => {
     if (warning.name === 'FlyballWarning' && warning.message.includes(queue.name))
       warnings.push(warning.message);
   };
   process.on('warning', listen);
-  context.onTestFinished(() => void process.off('warning', listen));
+  onTestFinished(() => void process.off('warning', listen));
   return warnings;
 }
 
 // BullMQ's own limits beside a governor get mixed, lose slots and shorten pauses (measured on 5.81 and 6.7).
 describe.concurrent('a worker warns at its start of', () => {
-  test('BullMQ’s own limiter, once', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const warnings = warningsOf(queue, context);
+  test('BullMQ’s own limiter, once', async ({ bench, queue, onTestFinished }) => {
+    const warnings = warningsOf(queue, onTestFinished);
     const governor = bench.governor({ calls: perSecond(100) });
     bench.worker(queue, { governor }, { limiter: { max: 10, duration: 1_000 } });
     await addJobs(queue, 2);
@@ -30,20 +28,16 @@ describe.concurrent('a worker warns at its start of', () => {
 
   // https://github.com/taskforcesh/bullmq/pull/3331: with maxStartedAttempts a job fails after so many starts, though
   // refusals are among them.
-  test('maxStartedAttempts', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const warnings = warningsOf(queue, context);
+  test('maxStartedAttempts', async ({ bench, queue, onTestFinished }) => {
+    const warnings = warningsOf(queue, onTestFinished);
     const governor = bench.governor({ calls: perSecond(100) });
     bench.worker(queue, { governor }, { maxStartedAttempts: 5 });
     await until(() => warnings.length > 0, 'a warning');
     expect(warnings).toEqual([expect.stringMatching(/maxStartedAttempts is 5/)]);
   });
 
-  test('a global rate limit of the queue', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const warnings = warningsOf(queue, context);
+  test('a global rate limit of the queue', async ({ bench, queue, onTestFinished }) => {
+    const warnings = warningsOf(queue, onTestFinished);
     await queue.setGlobalRateLimit(7, 1_000);
     const governor = bench.governor({ calls: perSecond(100) });
     bench.worker(queue, { governor });
@@ -53,10 +47,8 @@ describe.concurrent('a worker warns at its start of', () => {
     ]);
   });
 
-  test('nothing otherwise, and leaves the queue’s own settings alone', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
-    const warnings = warningsOf(queue, context);
+  test('nothing else, and does not change the queue’s settings', async ({ bench, queue, onTestFinished }) => {
+    const warnings = warningsOf(queue, onTestFinished);
     await queue.setGlobalConcurrency(3);
     const meta = () => bench.connection.hgetall(`bull:${queue.name}:meta`);
     const before = await meta();
@@ -71,9 +63,7 @@ describe.concurrent('a worker warns at its start of', () => {
 });
 
 // https://github.com/taskforcesh/bullmq/issues/2193: without a limiter option BullMQ’s own rateLimit() did nothing.
-test('a governor needs no limiter of BullMQ’s, and leaves none of its keys behind', async (context) => {
-  const bench = new Bench(context);
-  const queue = bench.queue();
+test('a governor uses no limiter key of BullMQ’s', async ({ bench, queue }) => {
   const governor = bench.governor({
     calls: perSecond(20, { burst: 1 }),
     shop: perSecond(5, { burst: 1, by: 'shop' }),

@@ -1,5 +1,4 @@
-import { Worker } from 'bullmq';
-import { Bench, sleep, until } from './bench.ts';
+import { Bench, sleep, until } from './fixture.ts';
 import { workerConformance } from './worker-conformance.ts';
 
 workerConformance('BullMQ’s own worker', (context) => {
@@ -7,15 +6,7 @@ workerConformance('BullMQ’s own worker', (context) => {
   const queue = bench.queue();
   let added = 0;
   return {
-    worker(process, options) {
-      const worker = new Worker(queue.name, process, {
-        connection: bench.connection,
-        drainDelay: 1,
-        ...options,
-      });
-      bench.watch(worker);
-      return worker;
-    },
+    worker: (process, options) => bench.plainWorker(queue, process, options),
     async add(count) {
       const from = added;
       added += count;

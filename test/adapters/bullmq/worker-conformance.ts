@@ -1,13 +1,14 @@
 import { DelayedError, type Worker as RealWorker, WaitingError } from 'bullmq';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
 
 /** Of BullMQ's worker, what the feed and the gate use. */
-export type TestedWorker = Pick<
+type TestedWorker = Pick<
   RealWorker,
   'concurrency' | 'pause' | 'resume' | 'run' | 'close' | 'isPaused' | 'isRunning'
 > & { on(event: string, listener: () => void): unknown };
 
-export interface TestedJob {
+interface TestedJob {
   readonly data: { readonly n: number };
   readonly attemptsMade: number;
   readonly attemptsStarted: number;
@@ -64,12 +65,15 @@ export function workerConformance(name: string, open: (context: TestContext) => 
       });
       await closed;
     });
+    const { concurrency = 1, autorun = true } = options;
+    const full = Math.min(jobs, concurrency);
+    if (autorun) await lab.until(() => (jobs === 0 ? events.includes('drained') : started.length >= full));
     await lab.rest();
     return { lab, worker, started, events, endOne };
   };
   const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-  describe.concurrent(name, () => {
+  describe.concurrent(name, wallClock, () => {
     test('fetches until its concurrency is full, and hands jobs over in the order of the queue', async (context) => {
       const { lab, started } = await opened(context, { jobs: 10, concurrency: 4 });
       expect(started).toEqual([0, 1, 2, 3]);
@@ -126,6 +130,7 @@ export function workerConformance(name: string, open: (context: TestContext) => 
       );
       worker = rest.worker;
       void worker.run();
+      await lab.until(() => started.length >= 4);
       await lab.rest();
       expect(started).toEqual(upTo(4));
       expect(await lab.waiting()).toEqual([4, 5, 6, 7, 8, 9]);
@@ -135,6 +140,7 @@ export function workerConformance(name: string, open: (context: TestContext) => 
       const { lab, worker, started } = await opened(context, {});
       await worker.pause(true);
       await lab.add(2);
+      await lab.until(() => started.length > 0);
       await lab.rest();
       expect(started).toEqual([0]);
     });

@@ -1,11 +1,10 @@
 import { perSecond } from 'flyball';
-import { describe, expect, test } from 'vitest';
-import { addJobs, Bench, countsOf, sleep, until, untilCompleted } from './bench.ts';
+import { describe, expect } from 'vitest';
+import { wallClock } from '../../support/wall-clock.ts';
+import { addJobs, countsOf, latch, sleep, test, until, untilCompleted } from './fixture.ts';
 
 describe.concurrent('what the user sees of a governed worker', () => {
-  test('concurrency reads what was set, whatever is fetched', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('concurrency reads what the user set', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(50, { burst: 1 }) });
     const worker = bench.worker(queue, { governor }, { concurrency: 7 });
     await addJobs(queue, 40);
@@ -23,9 +22,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
     expect(worker.concurrency).toBe(7);
   });
 
-  test('concurrency set live is followed, up and down', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('concurrency set live is followed, up and down', wallClock, async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(500, { burst: 50 }) });
     const worker = bench.worker(queue, { governor }, { concurrency: 2, work: () => sleep(30) });
     await addJobs(queue, 500);
@@ -46,9 +43,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
     expect(bench.errors).toEqual([]);
   });
 
-  test('a closed gate is no pause: isPaused(), isRunning() and the events stay the user’s', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a shut gate is no pause: isPaused(), isRunning() and events say so', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
     const worker = bench.worker(queue, { governor, maxHoldMs: 100 }, { concurrency: 5 });
     const events: string[] = [];
@@ -74,10 +69,9 @@ describe.concurrent('what the user sees of a governed worker', () => {
   });
 
   test.for([true, false])(
-    'pause(%s) while the gate is closed holds until resume(), and loses nothing',
-    async (doNotWaitActive, context) => {
-      const bench = new Bench(context);
-      const queue = bench.queue();
+    'pause(%s) while the gate is shut holds until resume()',
+    wallClock,
+    async (doNotWaitActive, { bench, queue }) => {
       const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
       const worker = bench.worker(queue, { governor, maxHoldMs: 200 }, { concurrency: 5 });
       const events: string[] = [];
@@ -106,9 +100,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
     },
   );
 
-  test('a pause of the user’s while jobs are held lets them run, and fetches no more', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('a pause lets held jobs run, and fetches no more', async ({ bench, queue }) => {
     const governor = bench.governor({ calls: perSecond(20, { burst: 1 }) });
     const worker = bench.worker(queue, { governor }, { concurrency: 5 });
     await addJobs(queue, 40);
@@ -124,22 +116,17 @@ describe.concurrent('what the user sees of a governed worker', () => {
     expect(bench.starts.length).toBe(40);
   });
 
-  test('governing tells what it does and has done', async (context) => {
-    const bench = new Bench(context);
-    const queue = bench.queue();
+  test('governing tells what it does and has done', async ({ bench, queue, onTestFinished }) => {
     const governor = bench.governor({
       calls: perSecond(50, { burst: 5 }),
       shop: { rate: 1, periodMs: 60_000, burst: 1, by: 'shop' },
     });
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    context.onTestFinished(() => release());
+    const released = latch();
+    onTestFinished(released.open);
     const worker = bench.worker(
       queue,
       { governor, keys: (job) => ({ shop: job.name }) },
-      { concurrency: 10, work: () => released },
+      { concurrency: 10, work: () => released.opened },
     );
     expect(worker.governing).toMatchObject({ running: 0, held: 0, nearby: 0, gate: 'open', granted: 0 });
     for (const name of ['a', 'b', 'c', 'a', 'a']) await queue.add(name, {});
@@ -162,7 +149,7 @@ describe.concurrent('what the user sees of a governed worker', () => {
       throttled: 0,
     });
     expect(await countsOf(queue)).toEqual({ active: 3, delayed: 2 });
-    release();
+    released.open();
     await untilCompleted(queue, 3);
     expect(worker.governing.running).toBe(0);
   });

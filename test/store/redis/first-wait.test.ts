@@ -1,6 +1,7 @@
 import { createGovernor } from 'flyball';
 import { expect, onTestFinished, test } from 'vitest';
 import { redisUrl, uniqueName } from '../../support/redis.ts';
+import { wallClock } from '../../support/wall-clock.ts';
 
 const limits = { work: { kind: 'concurrency' as const, max: 1, leaseMs: 30_000 } };
 
@@ -13,6 +14,7 @@ function started(name: string) {
 // It begins to listen with its first refusal; what comes before it does is told to nobody.
 test.for([0, 1, 2, 5, 10])(
   'the first waiter of a process hears of a slot that comes free %i ms later',
+  wallClock,
   async (ms) => {
     const name = uniqueName('governor');
     const holder = started(name);
@@ -30,7 +32,7 @@ test.for([0, 1, 2, 5, 10])(
   },
 );
 
-test('a pause that comes before a process listens is kept by it, and its end heard', async () => {
+test('a pause before a process listens is kept by it, and its end heard', wallClock, async () => {
   const name = uniqueName('governor');
   const [first, second] = [started(name), started(name)];
   await second.peek();

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Job, type JobsOptions, type Processor, Queue, type Worker } from 'bullmq';
-import { type CreateGovernorOptions, createGovernor, type Governor } from 'flyball';
+import { type Job, type JobsOptions, type Processor, Queue, Worker } from 'bullmq';
+import { type CreateGovernorOptions, createGovernor, type Governor, type Keys } from 'flyball';
 import { GovernedWorker, type GovernedWorkerOptions } from 'flyball/bullmq';
 import type { Redis } from 'ioredis';
-import { expect, type TestContext } from 'vitest';
+import { test as base, expect, type TestContext } from 'vitest';
 import { connect, redisUrl, uniqueName } from '../../support/redis.ts';
 
 export { sleep };
@@ -71,21 +71,24 @@ export class Bench {
     return governor;
   }
 
-  /** A governed worker that records each start. Its queue is looked at every second, so that closing is quick. */
+  /**
+   * A governed worker that records each start, unless it is given a `processor` of its own. Its queue is looked at every
+   * second, so that closing is quick.
+   */
   worker(
     queue: Pick<Queue, 'name'>,
     govern: Govern,
-    options: WorkerOptions & { work?: Work } = {},
+    options: WorkerOptions & { work?: Work; processor?: string | URL | Processor } = {},
   ): GovernedWorker {
-    const { work, ...rest } = options;
-    const worker = new GovernedWorker(queue.name, this.recorded(work), {
-      connection: this.connection,
-      drainDelay: 1,
-      ...rest,
-      govern,
-    });
-    this.watch(worker);
-    return worker;
+    const { work, processor = this.recorded(work), ...rest } = options;
+    const all = { connection: this.connection, drainDelay: 1, ...rest, govern };
+    return this.#watched(new GovernedWorker(queue.name, processor, all));
+  }
+
+  /** BullMQ's own worker. */
+  plainWorker(queue: Pick<Queue, 'name'>, processor: Processor, options: WorkerOptions = {}): Worker {
+    const all = { connection: this.connection, drainDelay: 1, ...options };
+    return this.#watched(new Worker(queue.name, processor, all));
   }
 
   /** A processor that records each of its calls, then does `work`. */
@@ -97,17 +100,23 @@ export class Bench {
     };
   }
 
-  /** Records a worker's errors and failures, and closes it when the test ends. */
-  watch(worker: Worker): void {
+  #watched<W extends Worker>(worker: W): W {
     worker.on('error', (error) => this.errors.push(error));
     worker.on('failed', (job, error) => this.failed.push({ id: job?.id ?? '', error }));
     this.#workers.push(worker);
+    return worker;
   }
 
   startsOf(name: string): Start[] {
     return this.starts.filter((start) => start.name === name);
   }
 }
+
+/** A test with a bench of its own, and one queue on it. */
+export const test = base.extend<{ bench: Bench; queue: Queue }>({
+  bench: ({ onTestFinished }, use) => use(new Bench({ onTestFinished })),
+  queue: ({ bench }, use) => use(bench.queue()),
+});
 
 /** Adds `count` jobs in one go; `data.n` numbers them from 0. */
 export async function addJobs(
@@ -149,6 +158,36 @@ export function untilCompleted(queue: Queue, count: number, timeoutMs?: number):
 export async function countsOf(queue: Queue): Promise<Record<string, number>> {
   const counts = await queue.getJobCounts();
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+}
+
+/** Expects that no job has failed and no worker has told of an error. */
+export function expectNoError({ failed, errors }: Bench): void {
+  expect([failed, errors]).toEqual([[], []]);
+}
+
+/** Closes a worker that is to close without delay. */
+export async function closeAtOnce(worker: Worker): Promise<void> {
+  const calledMs = performance.now();
+  await worker.close();
+  expect(performance.now() - calledMs).toBeLessThan(1_000);
+}
+
+/** Takes each token of a key, so that its jobs are refused again and again, until `done`. */
+export async function takeAll(governor: Governor, keys: Keys, done: () => Promise<boolean>): Promise<void> {
+  while (!(await done())) {
+    const [limit] = await governor.peek({ keys });
+    if (limit!.waitMs < 100) await governor.forceN(1, { keys });
+    await sleep(5);
+  }
+}
+
+/** Something to wait for, and what ends the wait. */
+export function latch(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
 }
 
 // A held job may start up to graceMs (100) after its time, and its neighbour on time; the rest is a busy machine's.
