@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ConcurrencyLimitOptions } from '../../../src/core/limits/concurrency.ts';
 import type { StoreMessage } from '../../../src/core/ports/messages.ts';
-import { type Make, MS, SECOND, slotOf, started } from '../support/kinds-made.ts';
+import { type Make, MS, SECOND, slotOf, started } from '../support/made.ts';
 import { eventually } from '../support/stores.ts';
 
 const QUEUES = { queue: true };

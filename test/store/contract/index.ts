@@ -3,9 +3,16 @@ import { GovernorClosedError } from '../../../src/core/errors.ts';
 import { perDay, perSecond } from '../../../src/core/limits/rate.ts';
 import { calls, type Make, MS, shops, started } from '../support/made.ts';
 import { AT_ONCE, ask, NORMAL } from '../support/terms.ts';
+import { slotsContract } from './concurrency.ts';
+import { configurationContract } from './configuration.ts';
+import { deferralsContract } from './deferrals.ts';
 import { lineContract } from './line.ts';
+import { mixturesContract } from './mixtures.ts';
+import { pausesContract } from './pauses.ts';
+import { ratesContract } from './rates.ts';
 import { reservationsContract } from './reservations.ts';
 import { tokensContract } from './tokens.ts';
+import { windowsContract } from './windows.ts';
 import { wrongRequestsContract } from './wrong-requests.ts';
 
 /** What every store does, whatever it is made of. `make` gives one that nothing has happened to yet. */
@@ -13,7 +20,14 @@ export function storeContract(make: Make): void {
   tokensContract(make);
   reservationsContract(make);
   lineContract(make);
+  ratesContract(make);
+  windowsContract(make);
+  slotsContract(make);
+  pausesContract(make);
+  mixturesContract(make);
   wrongRequestsContract(make);
+  configurationContract(make);
+  deferralsContract(make);
 
   describe('force', () => {
     test('takes what is not there, and whoever comes after waits for it', async () => {
@@ -40,7 +54,7 @@ export function storeContract(make: Make): void {
   describe('peek', () => {
     test('shows a bucket that was never used as full, and names its limit and bucket', async () => {
       const { peek } = await started(make, { limits: { ...calls.limits, ...shops.limits } });
-      const seen = await peek({ shop: 'a' });
+      const seen = await peek({ keys: { shop: 'a' } });
       expect(seen.map(({ demand }) => [demand.limit.name, demand.bucket])).toEqual([
         ['calls', 'calls'],
         ['shop', 'shop:a'],
@@ -62,7 +76,7 @@ export function storeContract(make: Make): void {
     test('answers for the cost asked about', async () => {
       const { acquire, peek } = await started(make, calls);
       await acquire(3);
-      expect((await peek(undefined, 5))[0]).toMatchObject({ sight: { remaining: 2, waitUs: 300 * MS } });
+      expect((await peek({ cost: 5 }))[0]).toMatchObject({ sight: { remaining: 2, waitUs: 300 * MS } });
     });
   });
 

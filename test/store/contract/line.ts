@@ -16,7 +16,7 @@ export function lineContract(make: Make): void {
         const refusedWith = await refusal(1, OR_TURN, a);
         expect(refusedWith).toMatchObject({ hasTurn: true, waitUs: seconds * SECOND });
       }
-      const [{ sight } = { sight: undefined }] = await peek(a);
+      const [{ sight } = { sight: undefined }] = await peek({ keys: a });
       expect(sight).toMatchObject({
         remaining: 0,
         waitUs: SECOND,
@@ -69,7 +69,7 @@ export function lineContract(make: Make): void {
       await acquire(1, AT_ONCE, a);
       const soon: Terms = { ...OR_TURN, maxTurnUs: SECOND - 1 };
       expect(await refusal(1, soon, a)).toMatchObject({ hasTurn: false, waitUs: SECOND });
-      expect((await peek(a))[0]).toMatchObject({ sight: { lineUs: 0 } });
+      expect((await peek({ keys: a }))[0]).toMatchObject({ sight: { lineUs: 0 } });
     });
 
     test('limits for all give slots only if asked to', async () => {

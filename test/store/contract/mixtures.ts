@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { perSecond } from '../../../src/core/limits/rate.ts';
-import { type Make, MS, SECOND, slotOf, started } from '../support/kinds-made.ts';
+import { type Make, MS, SECOND, slotOf, started } from '../support/made.ts';
 
 /** Limits of several kinds in one request, in any store. */
 export function mixturesContract(make: Make): void {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { perSecond } from '../../../src/core/limits/rate.ts';
-import { type Make, MS, SECOND, started } from '../support/kinds-made.ts';
+import { type Make, MS, SECOND, started } from '../support/made.ts';
 
 // Of 10 a second, in the ramp of a second: √(2 × 0.1 s × 1 s).
 const FIRST_US = 447_214;

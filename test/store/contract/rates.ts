@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { perSecond } from '../../../src/core/limits/rate.ts';
-import { type Make, MS, type Priority, SECOND, started } from '../support/kinds-made.ts';
+import { type Make, MS, type Priority, SECOND, started } from '../support/made.ts';
 
 const [HIGH, , LOW]: readonly Priority[] = [0, 1, 2];
 

@@ -39,7 +39,7 @@ export function reservationsContract(make: Make): void {
       });
       await acquire(1, AT_ONCE, { shop: 'a' });
       expect(await refusal(1, WHENEVER, { shop: 'a' })).toMatchObject({ limit: 'shop', waitUs: SECOND });
-      expect(await remaining({ shop: 'b' })).toEqual([4, 1]);
+      expect(await remaining({ keys: { shop: 'b' } })).toEqual([4, 1]);
     });
 
     test('limits by the same key reserve together', async () => {

@@ -95,8 +95,8 @@ export function tokensContract(make: Make): void {
       const { acquire, refusal, remaining } = await started(make, keyed);
       await acquire(3, AT_ONCE, { shop: 'acme' });
       expect(await refusal(1, AT_ONCE, { shop: 'acme' })).toMatchObject({ limit: 'shop' });
-      expect(await remaining({ shop: 'other' })).toEqual([3]);
-      expect(await remaining({ shop: 'Acme' })).toEqual([3]);
+      expect(await remaining({ keys: { shop: 'other' } })).toEqual([3]);
+      expect(await remaining({ keys: { shop: 'Acme' } })).toEqual([3]);
       expect(await acquire(3, AT_ONCE, { shop: 'other' })).toMatchObject({ granted: true });
     });
 
@@ -104,14 +104,15 @@ export function tokensContract(make: Make): void {
       const { acquire, remaining } = await started(make, keyed);
       await acquire(3);
       for (const none of [undefined, {}, { shop: undefined }, { shop: null }])
-        expect(await remaining(none)).toEqual([0]);
-      for (const shop of ['undefined', 'null', ' ', ':', '0']) expect(await remaining({ shop })).toEqual([3]);
+        expect(await remaining({ keys: none })).toEqual([0]);
+      for (const shop of ['undefined', 'null', ' ', ':', '0'])
+        expect(await remaining({ keys: { shop } })).toEqual([3]);
     });
 
     test('a number and its text are the same key', async () => {
       const { acquire, remaining } = await started(make, keyed);
       await acquire(2, AT_ONCE, { shop: 7 });
-      expect(await remaining({ shop: '7' })).toEqual([1]);
+      expect(await remaining({ keys: { shop: '7' } })).toEqual([1]);
     });
 
     test('text of any script and with the characters of key names is a key like any other', async () => {
@@ -131,7 +132,7 @@ export function tokensContract(make: Make): void {
         'x'.repeat(256),
       ];
       for (const shop of values) expect(await acquire(3, AT_ONCE, { shop })).toMatchObject({ granted: true });
-      for (const shop of values) expect(await remaining({ shop })).toEqual([0]);
+      for (const shop of values) expect(await remaining({ keys: { shop } })).toEqual([0]);
     });
 
     test('attributes do not share buckets, though limits by the same attribute and value are charged together', async () => {
@@ -143,8 +144,8 @@ export function tokensContract(make: Make): void {
         },
       });
       await acquire(3, AT_ONCE, { shop: 'a', user: 'a' });
-      expect(await remaining({ shop: 'a', user: 'b' })).toEqual([1, 6, 5]);
-      expect(await remaining({ shop: 'b', user: 'a' })).toEqual([4, 3, 8]);
+      expect(await remaining({ keys: { shop: 'a', user: 'b' } })).toEqual([1, 6, 5]);
+      expect(await remaining({ keys: { shop: 'b', user: 'a' } })).toEqual([4, 3, 8]);
     });
   });
 
@@ -168,9 +169,9 @@ export function tokensContract(make: Make): void {
         coldStart: 'empty',
       });
       advanceUs(300 * MS);
-      expect(await remaining({ shop: 'late' })).toEqual([3]);
+      expect(await remaining({ keys: { shop: 'late' } })).toEqual([3]);
       advanceUs(10 * SECOND);
-      expect(await remaining({ shop: 'later' })).toEqual([5]);
+      expect(await remaining({ keys: { shop: 'later' } })).toEqual([5]);
     });
   });
 }

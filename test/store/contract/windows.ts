@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { WindowLimitOptions } from '../../../src/core/limits/window.ts';
-import { type Make, MS, SECOND, started } from '../support/kinds-made.ts';
+import { type Make, MS, SECOND, started } from '../support/made.ts';
 
 type Mode = WindowLimitOptions['mode'];
 

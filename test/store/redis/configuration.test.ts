@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { parseGovernorOptions } from '../../../src/core/limits/governor-options.ts';
 import { type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limits/limit.ts';
 import { perHour, type RateLimit } from '../../../src/core/limits/rate.ts';
 import type { StoreMessage } from '../../../src/core/ports/messages.ts';
@@ -9,7 +8,6 @@ import { RedisStore } from '../../../src/store/redis/redis-store.ts';
 import { registerScript } from '../../../src/store/redis/scripts.generated.ts';
 import { clientWithTime } from '../../lua/support/injected-time.ts';
 import { connect, keysOf, keysWithoutTtl, redisUrl, uniqueName } from '../../support/redis.ts';
-import { configurationContract } from '../contract/configuration.ts';
 import { ownServer, storeOf } from '../support/stores.ts';
 import { AT_ONCE, ask } from '../support/terms.ts';
 
@@ -33,22 +31,6 @@ function starts(name: string, burst: number, revision?: number, url = redisUrl()
     set: (set: number, who = 'anna') => store.configure({ limits: parseLimits(burstOf(set)) }, who),
   };
 }
-
-describe('the Redis store', () => {
-  configurationContract((options) => {
-    let nowUs = 1_700_000_000_000_000;
-    const config = parseGovernorOptions({ name: uniqueName('configuration'), ...options });
-    return {
-      store: new RedisStore(
-        config,
-        clientWithTime(redis, () => nowUs),
-      ),
-      advanceUs: (us) => {
-        nowUs += us;
-      },
-    };
-  });
-});
 
 describe('an operator over code', () => {
   test('wins in all processes, in those that start later, and after all have gone', async () => {

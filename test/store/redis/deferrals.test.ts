@@ -1,30 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { parseGovernorOptions } from '../../../src/core/limits/governor-options.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { KEPT_US } from '../../../src/core/ports/deferrals.ts';
-import { RedisStore } from '../../../src/store/redis/redis-store.ts';
-import { clientWithTime } from '../../lua/support/injected-time.ts';
 import { connect, keysOf, keysWithoutTtl, redisUrl, uniqueName } from '../../support/redis.ts';
-import { deferralsContract } from '../contract/deferrals.ts';
 import { eventually, storeOf } from '../support/stores.ts';
 
 const redis = connect();
 const limits = { calls: perSecond(10) };
 const Q = 'bull:orders';
-
-describe('the Redis store', () => {
-  deferralsContract((options) => {
-    let nowUs = 1_700_000_000_000_000;
-    const config = parseGovernorOptions({ name: uniqueName('contract'), ...options });
-    const client = clientWithTime(redis, () => nowUs);
-    return {
-      store: new RedisStore(config, client),
-      advanceUs: (us) => {
-        nowUs += us;
-      },
-    };
-  });
-});
 
 describe('keys of deferred jobs', () => {
   test('have the hash tag of their governor and a TTL that outlives the last slot by a day', async () => {

@@ -1,46 +1,13 @@
-import { Cluster } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { parseGovernorOptions } from '../../../src/core/limits/governor-options.ts';
-import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
-import { redisClient } from '../../../src/store/redis/client/connection.ts';
-import { RedisStore } from '../../../src/store/redis/redis-store.ts';
-import { connect, keysOf, keysWithoutTtl, redisUrl, startRedis, uniqueName } from '../../support/redis.ts';
-import { callsOf, eventually, governorOf, ownServer, storeOf } from '../support/stores.ts';
-import { AT_ONCE, ask, NORMAL, OR_TURN, WHENEVER } from '../support/terms.ts';
+import { connect, keysOf, keysWithoutTtl, redisUrl, uniqueName } from '../../support/redis.ts';
+import { LIMITS, use } from '../support/every-key.ts';
+import { eventually, ownServer, storeOf } from '../support/stores.ts';
+import { AT_ONCE, ask, OR_TURN, WHENEVER } from '../support/terms.ts';
 
 const redis = connect();
 
-/** One of each thing that a store can be asked, so that all that it writes is written. */
-async function everyOperation(store: RedisStore): Promise<void> {
-  const of = (shop: string, cost = 1) => ask(cost, { shop });
-  await store.acquire(of('a'), AT_ONCE);
-  await store.acquire(of('b'), AT_ONCE);
-  await store.acquire(of('b'), AT_ONCE);
-  await store.acquire(of('b'), OR_TURN);
-  await store.acquire(ask({ calls: 3, shop: 0 }), AT_ONCE);
-  const reserved = await store.acquire(ask({ calls: 3, shop: 0 }), WHENEVER);
-  if (reserved.granted) await store.cancel(reserved.receipt);
-  await store.force(of('c', 2));
-  await store.peek(of('d'), NORMAL);
-  await store.acquire(ask(), AT_ONCE);
-}
-
-const limits: LimitsOptions = {
-  calls: perSecond(20, { burst: 8 }),
-  shop: perSecond(2, { burst: 2, by: 'shop' }),
-};
-
 describe('expiry', () => {
-  test('no key but the config’s is without a TTL, whatever was asked', async () => {
-    const name = uniqueName('ttl');
-    const store = storeOf(redisUrl(), { name, limits });
-    await everyOperation(store);
-    const config = `flyball:{${name}}:config`;
-    expect(await keysWithoutTtl(redis, `flyball:{${name}}:*`)).toEqual([config]);
-    expect((await keysOf(redis, `flyball:{${name}}:*`)).length).toBeGreaterThanOrEqual(4);
-  });
-
   test('the TTL of a bucket is the time until it is full and a second', async () => {
     const name = uniqueName('ttl');
     const store = storeOf(redisUrl(), { name, limits: { hour: perHour(60, { burst: 30 }) } });
@@ -142,18 +109,6 @@ describe('HGETALL', () => {
       { name: 'calls', kind: 'rate', rate: 100, periodMs: 1_000, burst: 20 },
     ]);
   });
-
-  test('of a bucket with fields that are missing, or that a person removed, is no error', async () => {
-    const name = uniqueName('read');
-    const store = storeOf(redisUrl(), { name, limits: { calls: perHour(1, { burst: 5 }) } });
-    const request = ask();
-    const key = `flyball:{${name}}:limit:calls`;
-    await store.acquire({ ...request, cost: 5 }, AT_ONCE);
-    await redis.hdel(key, 'granted', 'rate', 'unit', 'version', 'line', 'refused');
-    expect(await store.acquire(request, AT_ONCE)).toMatchObject({ granted: false });
-    await redis.del(key);
-    expect(await store.acquire({ ...request, cost: 5 }, AT_ONCE)).toMatchObject({ granted: true });
-  });
 });
 
 describe('keys', () => {
@@ -177,7 +132,7 @@ describe('keys', () => {
       ended ||= command.toLowerCase() === 'echo' && second === 'end';
     });
     const name = uniqueName('keys');
-    await everyOperation(storeOf(url, { name, limits }));
+    await use(storeOf(url, { name, limits: LIMITS }));
     await admin.echo('end');
     await eventually(async () => (ended ? true : undefined));
     expect(undeclared).toEqual([]);
@@ -189,130 +144,58 @@ describe('keys', () => {
   });
 });
 
-describe('a cluster', () => {
-  let cluster: Cluster;
-
-  // One node with all slots: it answers CROSSSLOT and MOVED as a large one does.
-  beforeAll(async () => {
-    const server = await startRedis(['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']);
-    const admin = connect({}, server.url);
-    await admin.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot));
-    await eventually(async () =>
-      String(await admin.cluster('INFO')).includes('cluster_state:ok') ? true : undefined,
-    );
-    cluster = new Cluster([server.url]);
-    await eventually(async () => (cluster.status === 'ready' ? true : undefined));
-  });
-  afterAll(() => cluster.disconnect());
-
-  test('takes every call as a server does, also where keys hold braces of their own', async () => {
-    const name = uniqueName('cluster');
-    const store = storeOf(cluster, { name, limits });
-    await everyOperation(store);
-    const shops = ['{x}', '}{', '{}'];
-    const verdicts = await Promise.all(
-      shops.map((shop) => store.acquire(ask({ shop: 2, calls: 0 }, { shop }), AT_ONCE)),
-    );
-    expect(verdicts.map(({ granted }) => granted)).toEqual([true, true, true]);
-    const node = cluster.nodes('master')[0]!;
-    expect(await keysWithoutTtl(node, `flyball:{${name}}:*`)).toEqual([`flyball:{${name}}:config`]);
-  });
-
-  test('may lose its script cache unseen, and stays open for its owner', async () => {
-    const governor = governorOf({
-      name: uniqueName('cluster'),
-      connection: cluster,
-      limits: { calls: perHour(1, { burst: 5 }) },
-    });
-    let granted = 0;
-    for (let call = 0; call < 8; call++) {
-      if ((await governor.allow()).allowed) granted++;
-      await cluster.nodes('master')[0]!.script('FLUSH');
-    }
-    expect(granted).toBe(5);
-    await governor.close();
-    expect(cluster.status).toBe('ready');
-  });
-});
-
-describe('group commit', () => {
-  test('500 requests of one tick travel in one or two calls', async () => {
-    const { admin, governor } = await quietServer();
-    const decisions = await Promise.all(Array.from({ length: 500 }, () => governor.allow()));
-    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(399);
-    const { evalsha, eval: evals = 0 } = await callsOf(admin);
-    expect(evalsha).toBeGreaterThanOrEqual(1);
-    expect(evalsha).toBeLessThanOrEqual(2);
-    expect(evals).toBe(0);
-  });
-
-  test('what comes up while calls are under way waits for one of them, not for a timer', async () => {
-    const { admin, governor } = await quietServer();
-    const askers = Array.from({ length: 50 }, async () => {
-      for (let call = 0; call < 20; call++) await governor.allow();
-    });
-    await Promise.all(askers);
-    const { evalsha } = await callsOf(admin);
-    // A thousand requests, fifty at a time: each round of them takes a call or two.
-    expect(evalsha).toBeLessThanOrEqual(2 * 20 + 10);
-  });
-
-  test('a lone request goes out at once, in one command', async () => {
-    const { admin, governor } = await quietServer();
-    await governor.allow();
-    expect((await callsOf(admin)).evalsha).toBe(1);
-  });
-
-  /** A governor that has started, on a server with no other traffic. */
-  async function quietServer() {
+describe('what limits of all kinds leave in Redis', () => {
+  test('carries the hash tag, has a TTL, and can be read by people', async () => {
     const { url, admin } = await ownServer();
-    const governor = governorOf({
-      name: uniqueName('group'),
-      connection: url,
-      limits: { calls: perHour(1, { burst: 400 }) },
-    });
-    await governor.allow();
-    await admin.config('RESETSTAT');
-    return { admin, governor };
-  }
-});
-
-describe('close', () => {
-  test('waits for what was asked before, and answers it', async () => {
-    const name = uniqueName('close');
-    const config = parseGovernorOptions({ name, limits: { calls: perHour(1, { burst: 2_500 }) } });
-    const store = new RedisStore(config, redisClient(redisUrl()));
-    const asked = Array.from({ length: 2_500 }, () => store.acquire(ask(), AT_ONCE));
-    const closed = store.close();
-    const late = store.acquire(ask(), AT_ONCE);
-    await expect(late).rejects.toMatchObject({ code: 'FLYBALL_GOVERNOR_CLOSED' });
-    const verdicts = await Promise.all(asked);
-    await closed;
-    expect(verdicts.filter(({ granted }) => granted)).toHaveLength(2_500);
-    expect(await redis.hget(`flyball:{${name}}:limit:calls`, 'granted')).toBe('2500');
+    await use(storeOf(url, { name: 'tagged', limits: LIMITS }));
+    const keys = await keysOf(admin, '*');
+    expect(keys.filter((key) => !key.startsWith('flyball:{tagged}:'))).toEqual([]);
+    const places = new Set(keys.map((key) => key.split(':')[2]));
+    for (const place of [
+      'limit',
+      'window',
+      'log',
+      'slots',
+      'leases',
+      'queue',
+      'waiting',
+      'share',
+      'sharing',
+      'keys',
+    ]) {
+      expect(places).toContain(place);
+    }
+    expect(await keysWithoutTtl(admin, '*')).toEqual(['flyball:{tagged}:config']);
+    for (const key of keys) {
+      if ((await admin.type(key)) !== 'hash' || key.endsWith(':config')) continue;
+      for (const [field, value] of Object.entries(await admin.hgetall(key))) {
+        expect(`${key} ${field} ${value}`).toMatch(/^[\x20-\x7e]+$/);
+        expect(value).toMatch(/^(\d+( \S+)*)?$/);
+      }
+    }
   });
 
-  test('before anything was asked opens and leaves nothing', async () => {
-    const name = uniqueName('close');
-    const governor = governorOf({ name, connection: redisUrl(), limits });
-    await governor.close();
-    expect(await keysOf(redis, `flyball:{${name}}:*`)).toEqual([]);
+  test('is gone after twice the period in which nothing happens', async () => {
+    const { url, admin } = await ownServer();
+    const { calls, ...limits } = LIMITS;
+    // An adaptive rate is kept for an hour: its expiry is looked at, not waited for.
+    expect(calls).toHaveProperty('adaptive');
+    await use(
+      storeOf(url, { name: 'idle', limits: { calls: perSecond(50, { burst: 5 }), ...limits } }),
+    ).catch(() => {});
+    expect(await admin.dbsize()).toBeGreaterThan(20);
+    await eventually(async () => {
+      const left = await keysOf(admin, '*');
+      return left.every((key) => /:(config|history)$/.test(key)) ? left : undefined;
+    }, 30_000);
   });
 
-  test('gives back what waits hold', async () => {
-    const name = uniqueName('close');
-    const governor = governorOf({
-      name,
-      connection: redisUrl(),
-      limits: { calls: perHour(60, { burst: 2 }) },
-    });
-    await governor.waitN(2);
-    const waits = Promise.allSettled([governor.wait(), governor.wait(), governor.wait()]);
-    const granted = () => redis.hget(`flyball:{${name}}:limit:calls`, 'granted');
-    await eventually(async () => ((await granted()) === '5' ? true : undefined));
-    await governor.close();
-    for (const wait of await waits)
-      expect(wait).toMatchObject({ reason: { code: 'FLYBALL_GOVERNOR_CLOSED' } });
-    expect(await granted()).toBe('2');
+  test('an adaptive limit is remembered for an hour after it was last used', async () => {
+    const { url, admin } = await ownServer();
+    const store = storeOf(url, { name: 'hour', limits: { calls: LIMITS.calls! } });
+    await store.acquire({ cost: 1, keys: undefined, holder: '' }, AT_ONCE);
+    const ttl = await admin.pttl('flyball:{hour}:limit:calls');
+    expect(ttl).toBeGreaterThan(3_590_000);
+    expect(ttl).toBeLessThanOrEqual(3_601_000 + 1_000);
   });
 });

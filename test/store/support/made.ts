@@ -1,16 +1,19 @@
-import type { Terms } from '../../../src/core/decide/ask.ts';
+import type { Sight } from '../../../src/core/decide/acquire.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
-import type { Verdict } from '../../../src/core/decide/verdict.ts';
+import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
+import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
 import type { ColdStart } from '../../../src/core/limits/governor-options.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import type { Store } from '../../../src/core/ports/store.ts';
-import { AT_ONCE, ask, NORMAL, WHENEVER } from './terms.ts';
+import { AT_ONCE, NORMAL, WHENEVER } from './terms.ts';
 
 export interface Made {
   readonly store: Store;
   /** Moves the store's own clock on by whole microseconds, or back. */
   advanceUs(us: number): void;
+  /** Once messages reach those who listen; left out: they always do. */
+  heard?(): Promise<void>;
 }
 
 export interface StoreOptions {
@@ -19,6 +22,7 @@ export interface StoreOptions {
 }
 
 export type Make = (options: StoreOptions) => Made;
+export type Priority = Terms['priority'];
 
 export const MS = 1_000;
 export const SECOND = 1_000_000;
@@ -26,30 +30,59 @@ export const SECOND = 1_000_000;
 export const calls = { limits: { calls: perSecond(10, { burst: 5 }) } };
 export const shops = { limits: { shop: perSecond(1, { burst: 1, by: 'shop' }) } };
 
-/** A store of rate limits, made and met once (one that starts with its first call has started), with short ways to ask it. */
+export interface Asking {
+  readonly cost?: Cost;
+  readonly keys?: Keys | undefined;
+  readonly holder?: string;
+  readonly terms?: Partial<Terms>;
+}
+
+/** A store, made and met once (one that starts with its first call has started), with short ways to ask it. */
 export async function started(make: Make, options: StoreOptions) {
-  const { store, advanceUs } = make(options);
+  const made = make(options);
+  const { store } = made;
   await store.limits();
-  const acquire = (cost: Cost, terms: Terms = AT_ONCE, keys?: Keys) => store.acquire(ask(cost, keys), terms);
-  const peek = (keys?: Keys, cost: Cost = 1) => store.peek(ask(cost, keys), NORMAL);
+  const request = ({ cost = 1, keys, holder = '' }: Asking) => ({ cost, keys, holder });
+  const ask = (asking: Asking = {}) => store.acquire(request(asking), { ...AT_ONCE, ...asking.terms });
+  const acquire = (cost: Cost, terms: Partial<Terms> = {}, keys?: Keys) => ask({ cost, keys, terms });
+  const peek = (asking: Asking = {}, priority: Priority = NORMAL) => store.peek(request(asking), priority);
+  const sights = async (asking?: Asking, priority?: Priority): Promise<Sight[]> =>
+    (await peek(asking, priority)).map(({ sight }) => sight);
   return {
-    store,
-    advanceUs,
+    ...made,
+    ask,
+    request,
     acquire,
     peek,
-    reserve: async (cost: Cost, keys?: Keys) => granted(await acquire(cost, WHENEVER, keys)),
-    refusal: async (cost: Cost, terms?: Terms, keys?: Keys) => refused(await acquire(cost, terms, keys)),
-    remaining: async (keys?: Keys) => (await peek(keys)).map(({ sight }) => sight.remaining),
+    sights,
+    /** The receipt of what must be granted. */
+    granted: async (asking?: Asking): Promise<Receipt> => grantOf(await ask(asking)).receipt,
+    /** What refused, and how. */
+    refused: async (asking?: Asking) => refusalOf(await ask(asking)),
+    reserve: async (cost: Cost, keys?: Keys) => grantOf(await acquire(cost, WHENEVER, keys)),
+    refusal: async (cost: Cost, terms?: Terms, keys?: Keys) => {
+      const { by: _, granted: __, ...refusal } = refusalOf(await acquire(cost, terms, keys));
+      return refusal;
+    },
+    remaining: async (asking?: Asking) => (await sights(asking)).map(({ remaining }) => remaining),
   };
 }
 
-function granted(verdict: Verdict) {
+function grantOf(verdict: Verdict) {
   if (verdict.granted) return verdict;
-  throw new Error(`expected a grant, was refused by "${verdict.limit.name}" for ${verdict.waitUs} µs`);
+  throw new Error(`refused: ${verdict.reason} of ${verdict.limit.name}, ${verdict.waitUs} µs`);
 }
 
-function refused(verdict: Verdict) {
-  if (verdict.granted) throw new Error(`expected a refusal, was granted with a wait of ${verdict.waitUs} µs`);
-  const { limit, reason, waitUs, hasTurn } = verdict;
-  return { limit: limit.name, reason, waitUs, hasTurn };
+function refusalOf(verdict: Verdict) {
+  if (verdict.granted) throw new Error(`granted after ${verdict.waitUs} µs`);
+  const { limit, ...rest } = verdict;
+  return { ...rest, limit: limit.name };
+}
+
+/** The slot of a grant, as its holder knows it. */
+export function slotOf(receipt: Receipt): HeldSlot {
+  for (const { demand, fence } of receipt.demands) {
+    if (demand.kind === 'concurrency') return { demand, holder: receipt.holder, fence };
+  }
+  throw new Error('the grant has no slot');
 }

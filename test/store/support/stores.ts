@@ -5,8 +5,10 @@ import { parseGovernorOptions } from '../../../src/core/limits/governor-options.
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { type CreateGovernorOptions, createGovernor } from '../../../src/create-governor.ts';
 import { type RedisConnection, redisClient } from '../../../src/store/redis/client/connection.ts';
+import type { RedisClient } from '../../../src/store/redis/client/redis-client.ts';
 import { RedisStore } from '../../../src/store/redis/redis-store.ts';
-import { connect, startRedis } from '../../support/redis.ts';
+import { clientWithTime } from '../../lua/support/injected-time.ts';
+import { connect, startRedis, uniqueName } from '../../support/redis.ts';
 
 interface StoreOptions {
   readonly name: string;
@@ -24,6 +26,25 @@ export function storeOf(
   const store = new RedisStore({ ...parseGovernorOptions(options), instance }, redisClient(connection));
   onTestFinished(() => store.close());
   return store;
+}
+
+/** A Redis store whose time is that of the test: it stands still unless it is moved. */
+export function timedStore(
+  redis: Redis,
+  {
+    name = uniqueName('timed'),
+    instance = 'test',
+    ...options
+  }: Omit<StoreOptions, 'name'> & { name?: string },
+  subscribe?: RedisClient['subscribe'],
+) {
+  let nowUs = 1_700_000_000_000_000;
+  const client = { ...clientWithTime(redis, () => nowUs), ...(subscribe && { subscribe }) };
+  const store = new RedisStore({ ...parseGovernorOptions({ name, ...options }), instance }, client);
+  const advanceUs = (us: number): void => {
+    nowUs += us;
+  };
+  return { store, name, advanceUs };
 }
 
 /** A governor, closed after the test. */
