@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { deskOf } from '../../../src/core/calls/desk.ts';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
+import { excess } from '../../support/ledger.ts';
 import { governed, outcome, startsOf } from '../support/governed.ts';
-import { excess } from '../support/ledger.ts';
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
 const acme = { keys: { shop: 'acme' } };

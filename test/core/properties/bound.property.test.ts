@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { excessOf, most } from '../../support/ledger.ts';
 import { type Entry, History, limits, operations, STEPPING } from '../support/history.ts';
-import { excessOf, most } from '../support/ledger.ts';
 
 /*
  * THE GUARANTEE. For every rate limit, every bucket of it and every interval: granted cost <= burst + rate x length, in whole

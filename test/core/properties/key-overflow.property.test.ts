@@ -4,9 +4,8 @@ import type { Receipt } from '../../../src/core/decide/verdict.ts';
 import type { LimitOptions } from '../../../src/core/limits/limit.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import type { WindowLimit } from '../../../src/core/limits/window.ts';
+import { excessOf, mostWithin } from '../../support/ledger.ts';
 import { S, World, ZERO_US } from '../../support/world.ts';
-import { mostWithin } from '../support/intervals.ts';
-import { excessOf } from '../support/ledger.ts';
 
 /*
  * Values beyond `maxKeys` share a bucket. Whichever bucket a value is charged to, its own bound holds over all of its grants; that of the

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RECALL_US } from '../../../src/core/buckets/constants.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
+import { excess, excessOf } from '../../support/ledger.ts';
 import { S, World } from '../../support/world.ts';
 import { type Entry, FORWARD, History, operations, smallLimit } from '../support/history.ts';
-import { excess, excessOf } from '../support/ledger.ts';
 
 /*
  * What of the guarantee can be proven when a limit is changed while its buckets live. Debt is kept in tokens, so what was used

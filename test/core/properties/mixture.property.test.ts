@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
+import { excessOf, most, mostWithin } from '../../support/ledger.ts';
 import type { Request, World } from '../../support/world.ts';
-import { mostWithin } from '../support/intervals.ts';
-import { excessOf, most } from '../support/ledger.ts';
 import {
   Mixture,
   type MixtureEntry,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RECALL_US } from '../../../src/core/buckets/constants.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
-import { excess, excessOf, most } from '../support/ledger.ts';
+import { excess, excessOf, most } from '../../support/ledger.ts';
 import { Mixture, type MixtureEntry, mixtureOperations, mixtures, type Pause } from '../support/mixture.ts';
 
 /*

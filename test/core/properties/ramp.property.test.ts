@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
+import { excessOf, most, type Start } from '../../support/ledger.ts';
 import { S, World } from '../../support/world.ts';
-import { excessOf, most, type Start } from '../support/ledger.ts';
 
 /*
  * A ramp is a slower clock, and what it promises lies behind less debt than real time would need. So what is promised in a ramp

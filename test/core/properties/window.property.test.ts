@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { WindowLimit } from '../../../src/core/limits/window.ts';
+import { mostWithin, sumsBy } from '../../support/ledger.ts';
 import { ZERO_US } from '../../support/world.ts';
-import { mostWithin, sumsBy } from '../support/intervals.ts';
 import {
   type Entry,
   versions,

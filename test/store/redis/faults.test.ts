@@ -4,10 +4,10 @@ import type { Terms } from '../../../src/core/decide/ask.ts';
 import { StoreUnavailableError } from '../../../src/core/errors.ts';
 import { perHour, perSecond } from '../../../src/core/limits/rate.ts';
 import type { RedisStore } from '../../../src/store/redis/redis-store.ts';
+import { type Start, worstExcess } from '../../support/ledger.ts';
 import { uniqueName } from '../../support/redis.ts';
 import { eventually, governorOf, ownServer, storeOf } from '../support/stores.ts';
 import { AT_ONCE, ask, WHENEVER } from '../support/terms.ts';
-import { type Start, worstExcess } from '../support/worst-excess.ts';
 
 const one = ask();
 

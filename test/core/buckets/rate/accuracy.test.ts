@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { perDay, perHour, perMinute, perSecond } from '../../../../src/core/limits/rate.ts';
+import { excessOf, type Start } from '../../../support/ledger.ts';
 import { limitOf, S, World, ZERO_US } from '../../../support/world.ts';
 import { governed, startsOf } from '../../support/governed.ts';
-import { excessOf, type Start } from '../../support/ledger.ts';
 
 /** Asks at each of the times, and tells when it was granted. */
 function poll(world: World, fromUs: number, toUs: number, everyUs: number): Start[] {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RateState } from '../../../../src/core/buckets/rate/index.ts';
 import { perSecond, type RateLimit } from '../../../../src/core/limits/rate.ts';
+import { excess } from '../../../support/ledger.ts';
 import { S, World, ZERO_US } from '../../../support/world.ts';
-import { excess } from '../../support/ledger.ts';
 
 const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
 const limits = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { perSecond } from '../../../../src/core/limits/rate.ts';
+import { excessOf } from '../../../support/ledger.ts';
 import { rateLimits, S } from '../../../support/world.ts';
 import { costsOf, type Party, type Started, simulate } from '../../support/crowd.ts';
-import { excessOf } from '../../support/ledger.ts';
 
 /*
  * Fairness, as callers of waitN meet it: a share by weight for each value that asks for it, and what one leaves is the others'.

@@ -1,4 +1,5 @@
-import type { RateLimit } from '../../../src/core/limits/rate.ts';
+import type { RateLimit, RateLimitOptions } from '../../src/core/limits/rate.ts';
+import { limitOf } from './world.ts';
 
 /** One grant as an auditor sees it: when the work was allowed to start, and what it cost. */
 export interface Start {
@@ -45,7 +46,37 @@ export function excess(starts: readonly Start[], rate: bigint, periodUs: bigint,
 export const excessOf = (starts: readonly Start[], { rate, periodUs, burst }: RateLimit): Excess =>
   excess(starts, BigInt(rate), BigInt(periodUs), BigInt(burst));
 
+/** In tokens. The promise is that it is never above 0. */
+export function worstExcess(starts: readonly Start[], options: RateLimitOptions): number {
+  const limit = limitOf(options);
+  return Number(excessOf(starts, limit).worst ?? 0n) / limit.periodUs;
+}
+
 export const most = (a: bigint | null, b: bigint | null): bigint | null =>
   a === null ? b : b === null || a > b ? a : b;
 
 const least = (a: bigint | null, b: bigint): bigint => (a === null || b < a ? b : a);
+
+/** The most that starts in any interval of that length: half-open, or with both its ends. */
+export function mostWithin(starts: readonly Start[], lengthUs: number, ends: 'half-open' | 'closed'): number {
+  const inOrder = [...starts].sort((a, b) => a.atUs - b.atUs);
+  let [most, sum, first] = [0, 0, 0];
+  for (const { atUs, cost } of inOrder) {
+    sum += cost;
+    while (
+      ends === 'closed' ? atUs - inOrder[first]!.atUs > lengthUs : atUs - inOrder[first]!.atUs >= lengthUs
+    ) {
+      sum -= inOrder[first]!.cost;
+      first += 1;
+    }
+    most = Math.max(most, sum);
+  }
+  return most;
+}
+
+/** The sum of costs by some property of the starts. */
+export function sumsBy<T extends Start>(starts: readonly T[], of: (start: T) => string | number): number[] {
+  const sums = new Map<string | number, number>();
+  for (const start of starts) sums.set(of(start), (sums.get(of(start)) ?? 0) + start.cost);
+  return [...sums.values()];
+}
