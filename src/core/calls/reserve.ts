@@ -137,6 +137,7 @@ export class Reserving {
       this.#pauses.begun(keys, forUs / 1_000);
       this.events.emit('paused', { keys, untilMs: this.#clock.wallMs() + forUs / 1_000 });
     } else {
+      if (message.version !== undefined) this.#recall.confirm(message.version, this.#clock.monoMs());
       this.#pauses.ended(message.keys);
       // What was promised to others stands; calls that wait for the end of this pause look.
       if (message.keys === undefined) this.#recalled();

@@ -10,8 +10,8 @@ export type StoreMessage =
   | ({ readonly kind: 'configured' } & ConfiguredEvent)
   /** These keys, or all of the governor, were paused for so long. */
   | { readonly kind: 'paused'; readonly keys: Keys | undefined; readonly forUs: number }
-  /** They are no longer. */
-  | { readonly kind: 'resumed'; readonly keys: Keys | undefined }
+  /** They are no longer. With a version: that of the limits from now on, where `confirm` is missing. */
+  | { readonly kind: 'resumed'; readonly keys: Keys | undefined; readonly version?: number }
   /** There is room now for a holder that waits in this process. */
   | { readonly kind: 'wake'; readonly holder: string }
   /** Messages may have been lost: calls that wait for one look. */

@@ -126,7 +126,8 @@ export class MemoryStore implements Store {
       this.#config.pauseUntil(at.nowUs);
       this.#config.recall();
     }
-    this.#config.messages.emit('message', { kind: 'resumed', keys });
+    const { version } = this.#config.configuration;
+    this.#config.messages.emit('message', { kind: 'resumed', keys, version });
   }
 
   async report(request: Request, calls: AdaptiveReport): Promise<void> {

@@ -88,6 +88,20 @@ export function attacks(make: (options: AttackedOptions) => Attacked, lateMs = 0
       expectBound(starts, FAST);
     });
 
+    test('when a pause is ended early, and others take all there is', async () => {
+      const { governor, starts, reserve, pass, finish, book, monoMs } = attacker(FAST);
+      await reserve(100);
+      await governor.pause({ forMs: 5_000 });
+      await governor.resume();
+      for (const endsMs = monoMs() + 2_500; monoMs() < endsMs; await pass(10)) {
+        const taken = await governor.allowAtMost(10);
+        if (taken > 0) book(monoMs(), taken);
+      }
+      await finish(0);
+      expect(starts.length).toBeGreaterThanOrEqual(60);
+      expectBound(starts, FAST);
+    });
+
     test('when the limit is lowered under a backlog, and what is asked for then keeps the new one', async () => {
       const { governor, starts, reserve, wait, pass, finish, monoMs } = attacker(FAST);
       await reserve(100);
