@@ -37,7 +37,7 @@ export const ZERO_US = 1_700_000_000_000_000;
 
 export interface Request extends Partial<Terms> {
   readonly cost?: Cost;
-  readonly keys?: Keys;
+  readonly keys?: Keys | undefined;
   readonly holder?: string;
   readonly instance?: string;
 }
@@ -215,8 +215,8 @@ export class World {
   }
 
   /** One that goes its own way from here. */
-  copy(): World {
-    const copy = new World(this.limits, undefined, this.buckets.copy());
+  copy(buckets = this.buckets.copy()): World {
+    const copy = new World(this.limits, undefined, buckets);
     copy.version = this.version;
     copy.#times = this.#times;
     return copy;

@@ -3,13 +3,16 @@ import { assemble } from '../../../scripts/assemble-script.mjs';
 import type { RedisClient } from '../../../src/store/redis/client/redis-client.ts';
 import * as generated from '../../../src/store/redis/scripts.generated.ts';
 
-/** State stays far longer than any test, so that only the times in it decide. */
+// Far enough for keys not to expire by the server's own clock.
+const EXPIRY_SHIFT_MS = 1_000_000_000_000;
+
+/** The time is the last argument. When a key would expire by it can be read, and is seen to by the test. */
 const CLOCK = `
 local function nowUs()
   return tonumber(ARGV[#ARGV])
 end
 local function expireAfterMs(key, ms)
-  redis.call('PEXPIRE', key, string.format('%.0f', math.min(ms, 1e11) + 600000))
+  redis.call('PEXPIREAT', key, string.format('%.0f', math.floor(nowUs() / 1000) + ms + ${EXPIRY_SHIFT_MS}))
 end
 return { nowUs = nowUs, expireAfterMs = expireAfterMs }
 `;
@@ -24,13 +27,26 @@ const variants = new Map(
 
 /** Runs the shipped scripts with another include for the clock: the time is the one given here. */
 export function clientWithTime(redis: Redis, nowUs: () => number): RedisClient {
-  const run = (sha1: string, keys: readonly string[], args: readonly string[]) => {
-    const { source } = variants.get(sha1)!;
-    return redis.eval(source, keys.length, ...keys, ...args, String(nowUs()));
+  const run = async (sha1: string, keys: readonly string[], args: readonly string[]) => {
+    const { source, sha1: own } = variants.get(sha1)!;
+    const all = [...keys, ...args, String(nowUs())];
+    try {
+      return await redis.evalsha(own, keys.length, ...all);
+    } catch (error) {
+      if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
+      return redis.eval(source, keys.length, ...all);
+    }
   };
   return {
     evalsha: run,
     eval: () => Promise.reject(new Error('the variant is known to be there')),
     close: async () => {},
   };
+}
+
+/** When a key expires, on the clock that is given to the scripts; in milliseconds. */
+export async function expiriesMs(redis: Redis, keys: readonly string[]): Promise<number[]> {
+  const pipeline = redis.pipeline();
+  for (const key of keys) pipeline.pexpiretime(key);
+  return (await pipeline.exec())!.map(([, ms]) => Number(ms) - EXPIRY_SHIFT_MS);
 }

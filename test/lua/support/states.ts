@@ -26,15 +26,19 @@ export async function statesOf(
   at: Moment,
 ): Promise<Map<string, State>> {
   const states = new Map<string, State>();
-  for (const demand of demands) {
-    const state = await stateOf(redis, governor, demand, at);
-    if (state !== undefined) states.set(stateName(demand), state);
-    if (demand.kind === 'share')
-      states.set(groupName(demand.limit.name), await groupOf(redis, governor, demand));
-    else if (demand.kind !== 'concurrency' && demand.limit.maxKeys !== null) {
-      states.set(registryName(demand.limit.name), await registryOf(redis, governor, demand.limit));
-    }
-  }
+  const own = new Map(demands.map((demand) => [stateName(demand), demand]));
+  const ofAll = new Map(demands.map((demand) => [demand.limit.name, demand]));
+  await Promise.all([
+    ...[...own].map(async ([name, demand]) => {
+      const state = await stateOf(redis, governor, demand, at);
+      if (state !== undefined) states.set(name, state);
+    }),
+    ...[...ofAll].map(async ([name, demand]) => {
+      if (demand.kind === 'share') states.set(groupName(name), await groupOf(redis, governor, demand));
+      else if (demand.kind !== 'concurrency' && demand.limit.maxKeys !== null)
+        states.set(registryName(name), await registryOf(redis, governor, demand.limit));
+    }),
+  ]);
   return states;
 }
 

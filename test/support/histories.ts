@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import type { AdaptiveReport } from '../../../src/core/buckets/adaptive.ts';
-import type { Terms } from '../../../src/core/decide/ask.ts';
-import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
-import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
-import type { Request } from '../../../src/core/ports/store.ts';
-import { limits } from './kinds-limits.ts';
+import type { AdaptiveReport } from '../../src/core/buckets/adaptive.ts';
+import type { Cost, Keys } from '../../src/core/decide/demands.ts';
+import type { Terms } from '../../src/core/decide/verdict.ts';
+import type { LimitsOptions } from '../../src/core/limits/limit.ts';
+import type { Request } from '../../src/core/ports/store.ts';
+import { type Kind, limitsOf } from './limits.ts';
 
 type Priority = Terms['priority'];
 
@@ -56,6 +56,7 @@ const oneKey: fc.Arbitrary<Keys> = fc.constantFrom<Keys>(
 const cost: fc.Arbitrary<Cost> = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 1, max: 4 }) },
   { weight: 1, arbitrary: fc.integer({ min: 5, max: 30 }) },
+  { weight: 1, arbitrary: fc.constantFrom(5_000, 5_001) },
   { weight: 3, arbitrary: fc.record({ a: fc.nat(4), b: fc.nat(3) }) },
   { weight: 1, arbitrary: fc.constant({ a: 1, b: 0 }) },
 );
@@ -135,24 +136,28 @@ const afterUs = fc.oneof(
   { weight: 9, arbitrary: fc.integer({ min: 1, max: 1_500_000 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 70_000_000 }) },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 8_000_000_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 3 * 86_400_000_000 }) },
   { weight: 2, arbitrary: fc.integer({ min: -1_000_000, max: -1 }) },
   { weight: 1, arbitrary: fc.integer({ min: -100_000_000, max: -1_000_001 }) },
 );
 
-const batch: fc.Arbitrary<Batch> = fc.record({
-  afterUs,
-  limits: fc.option(limits, { freq: 10, nil: null }),
-  pauseUs: fc.oneof(
-    { weight: 14, arbitrary: fc.constant(null) },
-    { weight: 1, arbitrary: pauseUs },
-    { weight: 1, arbitrary: fc.constant(0) },
-  ),
-  instance: fc.constantFrom('one', 'two'),
-  steps: fc.array(step, { minLength: 1, maxLength: 10, size: 'max' }),
-});
-
-export const histories: fc.Arbitrary<History> = fc.record({
-  limits,
-  coldStart: fc.constantFrom('full', 'full', 'empty'),
-  batches: fc.array(batch, { minLength: 4, maxLength: 16, size: 'max' }),
-});
+/** Histories under limits of these kinds. */
+export function histories(kinds: readonly Kind[]): fc.Arbitrary<History> {
+  const limits = limitsOf(kinds);
+  const batch: fc.Arbitrary<Batch> = fc.record({
+    afterUs,
+    limits: fc.option(limits, { freq: 10, nil: null }),
+    pauseUs: fc.oneof(
+      { weight: 14, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: pauseUs },
+      { weight: 1, arbitrary: fc.constant(0) },
+    ),
+    instance: fc.constantFrom('one', 'two'),
+    steps: fc.array(step, { minLength: 1, maxLength: 10, size: 'max' }),
+  });
+  return fc.record({
+    limits,
+    coldStart: fc.constantFrom('full', 'full', 'empty'),
+    batches: fc.array(batch, { minLength: 4, maxLength: 16, size: 'max' }),
+  });
+}

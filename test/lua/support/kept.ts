@@ -2,7 +2,7 @@ import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import type { WindowLimitOptions } from '../../../src/core/limits/window.ts';
-import type { Batch, History, Step } from './kinds-histories.ts';
+import type { Batch, History, Step } from '../../support/histories.ts';
 
 const NOW: Terms = {
   maxWaitUs: 0,
@@ -56,6 +56,14 @@ const window = (mode: 'fixed' | 'log', windowMs: number): WindowLimitOptions => 
 
 /** Histories on which the two once differed, as small as they can be. */
 export const kept: Record<string, History> = {
+  'two lines of the same length, of which the one for all is named': history(
+    { shop: { ...second, by: 'shop' }, all: second },
+    call(0, [
+      ...[{ shop: 1, all: 0 }, { shop: 1, all: 0 }, { shop: 0, all: 1 }, { shop: 0, all: 1 }, 1].map((cost) =>
+        take(cost as Cost, {}, { ...TURN_TAKEN, maxTurnUs: Number.MAX_SAFE_INTEGER }),
+      ),
+    ]),
+  ),
   'values with a bucket of their own, of a limit that becomes one of another kind': history(
     { a: { ...window('fixed', 60_000), by: 'user', maxKeys: 1 } },
     call(1, [take(1)]),
