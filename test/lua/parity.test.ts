@@ -11,7 +11,7 @@ import { kept } from './support/kept.ts';
  * by hand: FLYBALL_PARITY_RUNS=8000 npx vitest run --project integration parity; FLYBALL_PARITY_SEED plays one run again, and
  * FLYBALL_PARITY_SHRINK=1 makes a history that fails small, which takes its time.
  */
-const numRuns = Number(process.env.FLYBALL_PARITY_RUNS ?? 150);
+const numRuns = Number(process.env.FLYBALL_PARITY_RUNS ?? 120);
 const { FLYBALL_PARITY_SEED: seed, FLYBALL_PARITY_SHRINK: shrinks } = process.env;
 const redis = connect();
 const listener = connect();

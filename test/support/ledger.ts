@@ -74,9 +74,17 @@ export function mostWithin(starts: readonly Start[], lengthUs: number, ends: 'ha
   return most;
 }
 
-/** The sum of costs by some property of the starts. */
-export function sumsBy<T extends Start>(starts: readonly T[], of: (start: T) => string | number): number[] {
-  const sums = new Map<string | number, number>();
-  for (const start of starts) sums.set(of(start), (sums.get(of(start)) ?? 0) + start.cost);
-  return [...sums.values()];
+/** The items by some property of theirs, in their order. */
+export function groupedBy<T, K>(items: readonly T[], of: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const group = groups.get(of(item));
+    if (group === undefined) groups.set(of(item), [item]);
+    else group.push(item);
+  }
+  return groups;
 }
+
+/** The sum of costs by some property of the starts. */
+export const sumsBy = <T extends Start>(starts: readonly T[], of: (start: T) => string | number): number[] =>
+  [...groupedBy(starts, of).values()].map((group) => group.reduce((sum, { cost }) => sum + cost, 0));

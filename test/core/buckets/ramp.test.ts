@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { RAMP_US } from '../../../src/core/buckets/constants.ts';
 import { isRamping, slotsInRamp, whenSlots, whenWorth, worthUs } from '../../../src/core/buckets/ramp.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
+import { runs } from '../../support/runs.ts';
 import { type Request, S, World } from '../../support/world.ts';
 
 const END_US = 1_700_000_000_000_000;
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(1_000);
 
 describe('a ramp', () => {
   const anyTime = fc

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { runs } from '../../support/runs.ts';
 import { adaptiveHistories, play } from '../support/adaptive-history.ts';
 
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(1_000);
 
 it('keeps whole numbers between its bounds, whatever is reported and however the clock goes', () => {
   fc.assert(

@@ -5,13 +5,14 @@ import type { WindowState } from '../../../src/core/buckets/window/index.ts';
 import { usedOf } from '../../../src/core/buckets/window/window.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
+import { runs } from '../../support/runs.ts';
 import { S, World } from '../../support/world.ts';
 
 /*
  * As much as there is, in whole tokens: as much from each limit, and what is less than a token stays where it is. Tokens that drip in and are
  * asked for again and again come to exactly what the rate is.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_500);
+const numRuns = runs(1_500);
 
 const limits: fc.Arbitrary<LimitsOptions> = fc
   .record({

@@ -1,39 +1,37 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { excessOf, most } from '../../support/ledger.ts';
-import { type Entry, History, limits, operations, STEPPING } from '../support/history.ts';
+import { excessOf, groupedBy, most } from '../../support/ledger.ts';
+import { operations, STEPPING, STEPPING_BACK } from '../../support/operations.ts';
+import { Played } from '../../support/played.ts';
+import { wideRates } from '../../support/property-limits.ts';
+import { expectNothingCharged } from '../../support/refusal.ts';
+import { runs } from '../../support/runs.ts';
 
 /*
  * THE GUARANTEE. For every rate limit, every bucket of it and every interval: granted cost <= burst + rate x length, in whole
  * units and without any tolerance. Granted is all that was not given back by `cancel`; what an operator forces is not counted.
- * What a start is while the clock stands still is told at `History`.
- *
- * For a longer run by hand: FLYBALL_PROPERTY_RUNS=100000 npx vitest run --project unit bound
+ * What a start is while the clock stands still is told at `Entry`.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 5_000);
+const numRuns = runs(4_000);
+const doing = { acquire: 20, cancel: 6, force: 1, forget: 1 };
 
 it('grants no more than burst + rate x length in any interval, and as much', { timeout: 3_600_000 }, () => {
   let worst: bigint | null = null;
   let worstSpanning: bigint | null = null;
   const seen = { histories: 0, intervals: 0, grants: 0, refusals: 0, refunds: 0, keptCancels: 0 };
   fc.assert(
-    fc.property(limits, operations(STEPPING), (limits, operations) => {
-      const history = new History(limits);
-      for (const operation of operations) history.play(operation);
-      for (const bucket of history.entries.keys()) {
-        const starts = history.starts(bucket);
-        if (starts.length === 0) continue;
-        const found = excessOf(starts, history.entries.get(bucket)![0]!.limit);
+    fc.property(wideRates, operations(doing, STEPPING), (limits, operations) => {
+      const played = new Played([limits], { onRefusal: expectNothingCharged }).play(operations);
+      for (const starts of played.byRate()) {
+        const found = excessOf(starts, starts[0]!.limit);
         worst = most(worst, found.worst);
         worstSpanning = most(worstSpanning, found.worstSpanning);
         seen.intervals += (starts.length * (starts.length + 1)) / 2;
-        if (found.worst! > 0n) throw new Error(`${bucket} is ${found.worst} units over its bound`);
+        if (found.worst! > 0n) throw new Error(`${starts[0]!.bucket} is ${found.worst} units over its bound`);
       }
       seen.histories += 1;
-      seen.grants += history.grants;
-      seen.refusals += history.refusals;
-      seen.refunds += history.refunds;
-      seen.keptCancels += history.keptCancels;
+      for (const name of ['grants', 'refusals', 'refunds', 'keptCancels'] as const)
+        seen[name] += played.seen[name];
     }),
     { numRuns },
   );
@@ -53,19 +51,17 @@ it('holds the bound within each stretch between corrections of the clock', { tim
   let corrections = 0;
   let worst: bigint | null = null;
   fc.assert(
-    fc.property(limits, operations([...STEPPING, 'back']), (limits, operations) => {
-      const history = new History(limits, true);
-      for (const operation of operations) history.play(operation);
-      for (const [bucket, entries] of history.entries) {
-        const byStretch = new Map<number, Entry[]>();
-        for (const start of history.starts(bucket)) {
-          byStretch.set(start.stretch, [...(byStretch.get(start.stretch) ?? []), start]);
-        }
-        corrections += Math.max(0, byStretch.size - 1);
+    fc.property(wideRates, operations(doing, STEPPING_BACK), (limits, operations) => {
+      const played = new Played([limits], { mayCorrect: true, onRefusal: expectNothingCharged }).play(
+        operations,
+      );
+      for (const entries of played.byRate()) {
+        const byStretch = groupedBy(entries, ({ stretch }) => stretch);
+        corrections += byStretch.size - 1;
         for (const starts of byStretch.values()) {
           const found = excessOf(starts, entries[0]!.limit).worst;
           worst = most(worst, found);
-          if (found! > 0n) throw new Error(`${bucket} is ${found} units over its bound`);
+          if (found! > 0n) throw new Error(`${entries[0]!.bucket} is ${found} units over its bound`);
         }
       }
     }),

@@ -5,13 +5,14 @@ import type { LimitOptions } from '../../../src/core/limits/limit.ts';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import type { WindowLimit } from '../../../src/core/limits/window.ts';
 import { excessOf, mostWithin } from '../../support/ledger.ts';
+import { runs } from '../../support/runs.ts';
 import { S, World, ZERO_US } from '../../support/world.ts';
 
 /*
  * Values beyond `maxKeys` share a bucket. Whichever bucket a value is charged to, its own bound holds over all of its grants; that of the
  * shared bucket holds over all that came from there; and there are never more buckets than that.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_500);
+const numRuns = runs(2_000);
 
 const limit: fc.Arbitrary<LimitOptions> = fc.oneof(
   fc

@@ -4,13 +4,14 @@ import type { ConcurrencyState } from '../../../src/core/buckets/concurrency/ind
 import type { Lease, Waiting } from '../../../src/core/buckets/concurrency/state.ts';
 import { MAX_CLOCK_STEP_US, WOKEN_US } from '../../../src/core/buckets/constants.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
+import { runs } from '../../support/runs.ts';
 import { S, slotsOf, World, ZERO_US } from '../../support/world.ts';
 
 /*
  * Slots of any weight, many holders, a clock that steps back by less than a second, a limit that is raised and lowered, and states that are
  * forgotten. leases.model.test.ts goes through all that few of them can do.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 3_000);
+const numRuns = runs(1_500);
 
 const limitsOf = (max: number) => ({ slots: { kind: 'concurrency' as const, max, leaseMs: 2_000 } });
 

@@ -2,9 +2,13 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RECALL_US } from '../../../src/core/buckets/constants.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
-import { excess, excessOf } from '../../support/ledger.ts';
+import { excess, excessOf, groupedBy } from '../../support/ledger.ts';
+import { FORWARD, type Operation, operations } from '../../support/operations.ts';
+import { type Entry, Played } from '../../support/played.ts';
+import { smallLimit } from '../../support/property-limits.ts';
+import { expectNothingCharged } from '../../support/refusal.ts';
+import { runs } from '../../support/runs.ts';
 import { S, World } from '../../support/world.ts';
-import { type Entry, FORWARD, History, operations, smallLimit } from '../support/history.ts';
 
 /*
  * What of the guarantee can be proven when a limit is changed while its buckets live. Debt is kept in tokens, so what was used
@@ -18,7 +22,8 @@ import { type Entry, FORWARD, History, operations, smallLimit } from '../support
  *
  * All within what a bucket can owe, which is more than a century of work: debt beyond it is cut when units change.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(1_500);
+const doing = { acquire: 20, cancel: 6, force: 1, forget: 1 };
 
 const versions = fc.array(
   smallLimit.map((limit): readonly RateLimit[] => [limit]),
@@ -35,28 +40,17 @@ function excessOverLargest(starts: readonly Entry[], limits: readonly RateLimit[
   return excess(starts, BigInt(fastest.rate), BigInt(fastest.periodUs), BigInt(burst)).worst ?? 0n;
 }
 
-/** Plays the operations in equal shares, one share under each version. */
-function play(
-  versions: readonly (readonly RateLimit[])[],
-  operations: Parameters<History['play']>[0][],
-): Entry[] {
-  const history = new History(versions[0]!);
-  const share = Math.ceil(operations.length / versions.length);
-  for (const [index, operation] of operations.entries()) {
-    if (index > 0 && index % share === 0) history.change(versions[index / share]!);
-    history.play(operation);
-  }
-  return history.starts('calls');
-}
+/** All that was granted and not given back, also if it was recalled. */
+const play = (versions: readonly (readonly RateLimit[])[], operations: readonly Operation[]) =>
+  new Played(versions, { onRefusal: expectNothingCharged })
+    .playInTurn(operations)
+    .entries.filter(({ cost }) => cost > 0) as Entry<RateLimit>[];
 
 it('keeps the bound of each version of a limit among the grants decided under it', () => {
   let changes = 0;
   fc.assert(
-    fc.property(versions, operations(FORWARD), (versions, operations) => {
-      const byVersion = new Map<RateLimit, Entry[]>();
-      for (const start of play(versions, operations)) {
-        byVersion.set(start.limit, [...(byVersion.get(start.limit) ?? []), start]);
-      }
+    fc.property(versions, operations(doing, FORWARD), (versions, operations) => {
+      const byVersion = groupedBy(play(versions, operations), ({ limit }) => limit);
       changes += Math.max(0, byVersion.size - 1);
       for (const [limit, starts] of byVersion) expect(excessOf(starts, limit).worst! <= 0n).toBe(true);
     }),
@@ -69,7 +63,7 @@ it('keeps the bound of the largest version for all but what was promised ahead o
   let standing = 0;
   let recalled = 0;
   fc.assert(
-    fc.property(versions, operations(FORWARD), (versions, operations) => {
+    fc.property(versions, operations(doing, FORWARD), (versions, operations) => {
       const starts = play(versions, operations);
       standing += starts.filter((start) => start.promised && !start.recalled).length;
       recalled += starts.filter((start) => start.recalled).length;
@@ -85,7 +79,7 @@ it('keeps the bound of the largest version for all but what was promised ahead o
 
 it('keeps the bound of the first version for all that stand if the limit is only ever lowered', () => {
   fc.assert(
-    fc.property(versions, operations(FORWARD), (versions, operations) => {
+    fc.property(versions, operations(doing, FORWARD), (versions, operations) => {
       const falling = [...versions].sort(([a], [b]) => (faster(a!, b!) ? -1 : faster(b!, a!) ? 1 : 0));
       const starts = play(falling, operations).filter((start) => !start.recalled);
       expect(

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
+import { smallLimit } from '../../support/property-limits.ts';
+import { runs } from '../../support/runs.ts';
 import { World } from '../../support/world.ts';
-import { smallLimit } from '../support/history.ts';
 
 /*
  * The other half of the guarantee: nothing is refused, and nobody waits, that need not be. A second oracle decides from a log of
  * what was granted, by the definition of the bound alone; it knows no debt. Both must say the same, always.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(1_000);
 
 /** Microseconds are exact up to the year 2255. */
 const LAST_US = 5e15;

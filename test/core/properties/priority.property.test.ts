@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest';
 import type { RateState } from '../../../src/core/buckets/rate/index.ts';
 import { classOf } from '../../../src/core/calls/options.ts';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
+import { runs } from '../../support/runs.ts';
 import { S, WAITING, World } from '../../support/world.ts';
 
 /*
  * A reserve: what is kept of the burst for the more urgent. The less urgent never get at it, and the line does not stop who is urgent.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 3_000);
+const numRuns = runs(1_500);
 const HIGH = 0;
 const NORMAL = 1;
 const LOW = 2;

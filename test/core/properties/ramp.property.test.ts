@@ -2,13 +2,14 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { perSecond, type RateLimit } from '../../../src/core/limits/rate.ts';
 import { excessOf, most, type Start } from '../../support/ledger.ts';
+import { runs } from '../../support/runs.ts';
 import { S, World } from '../../support/world.ts';
 
 /*
  * A ramp is a slower clock, and what it promises lies behind less debt than real time would need. So what is promised in a ramp
  * must keep the bound when another pause comes, whose clock goes differently: of the governor or of the key, ended early or not.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(400);
 const MS = 1_000;
 const shop = { keys: { shop: 'acme' } };
 

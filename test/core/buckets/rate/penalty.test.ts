@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { RateState } from '../../../../src/core/buckets/rate/index.ts';
 import { perSecond, type RateLimit } from '../../../../src/core/limits/rate.ts';
 import { excess } from '../../../support/ledger.ts';
+import { runs } from '../../../support/runs.ts';
 import { S, World, ZERO_US } from '../../../support/world.ts';
 
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(1_000);
 const limits = {
   calls: perSecond(10, { burst: 10, penalty: { afterMs: 5_000, share: 0.2, forMs: 10_000 } }),
 };

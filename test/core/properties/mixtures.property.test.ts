@@ -2,21 +2,18 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RateLimit } from '../../../src/core/limits/rate.ts';
 import { excessOf, most, mostWithin } from '../../support/ledger.ts';
+import { operations, withinSeconds } from '../../support/operations.ts';
+import { Played } from '../../support/played.ts';
+import { mixtures, type RateKind } from '../../support/property-limits.ts';
+import { runs } from '../../support/runs.ts';
 import type { Request, World } from '../../support/world.ts';
-import {
-  Mixture,
-  type MixtureEntry,
-  mixtureOperations,
-  mixtures,
-  type RateKind,
-} from '../support/mixture.ts';
 
 /*
  * Limits of all kinds in one request: all of them are charged or none is, and the guarantee of each rate holds to the unit whatever
  * else takes part in the decision. Costs count as what they came to; what they came to beyond their estimate is over the bound
  * by so much.
  */
-const numRuns = Number(process.env.FLYBALL_PROPERTY_RUNS ?? 2_000);
+const numRuns = runs(1_500);
 const timeout = 3_600_000;
 
 const plain: RateKind[] = [
@@ -26,15 +23,8 @@ const plain: RateKind[] = [
   { penalty: { afterMs: 1_000, forMs: 2_000, share: 0.5 } },
   { fair: true, reserve: { high: 0.3, normal: 0 } },
 ];
+const seconds = withinSeconds();
 const everything = { acquire: 20, settle: 5, cancel: 4, release: 3, atMost: 2, forget: 1 };
-
-function byBucket(entries: readonly MixtureEntry[]): Map<string, MixtureEntry[]> {
-  const buckets = new Map<string, MixtureEntry[]>();
-  for (const entry of entries) {
-    if (entry.cost > 0) buckets.set(entry.bucket, [...(buckets.get(entry.bucket) ?? []), entry]);
-  }
-  return buckets;
-}
 
 /** What a decision reads of the buckets that a request meets, but for the line, the queue and the penalty. */
 function charged(world: World, atUs: number, request: Request): Record<string, unknown>[] {
@@ -61,7 +51,7 @@ describe('a request that meets limits of all kinds', () => {
       grants: 0,
       ahead: 0,
       refusals: 0,
-      cancelled: 0,
+      refunds: 0,
       settled: 0,
       overruns: 0,
       taken: 0,
@@ -69,13 +59,14 @@ describe('a request that meets limits of all kinds', () => {
     fc.assert(
       fc.property(
         fc.oneof(mixtures(plain), mixtures(plain, true)),
-        mixtureOperations(everything),
+        operations(everything, seconds),
         (limits, operations) => {
-          const mixture = new Mixture([limits], (before, after, atUs, request) => {
-            expectUncharged(charged(before, atUs, request), charged(after, atUs, request));
+          const mixture = new Played([limits], {
+            onRefusal: (before, after, atUs, request) =>
+              expectUncharged(charged(before, atUs, request), charged(after, atUs, request)),
           });
-          for (const operation of operations) mixture.play(operation);
-          for (const entries of byBucket(mixture.entries).values()) {
+          mixture.play(operations);
+          for (const entries of mixture.byRate()) {
             const { worst: found } = excessOf(entries, entries[0]!.limit);
             worst = most(worst, found);
             if (found! > 0n) throw new Error(`${entries[0]!.bucket} is ${found} units over its bound`);
@@ -92,10 +83,9 @@ describe('a request that meets limits of all kinds', () => {
   it('that costs more than the burst passes, within the bound of the largest cost', { timeout }, () => {
     let larger = 0;
     fc.assert(
-      fc.property(mixtures([{ oversize: 'debt' }]), mixtureOperations(everything), (limits, operations) => {
-        const mixture = new Mixture([limits]);
-        for (const operation of operations) mixture.play(operation);
-        for (const entries of byBucket(mixture.entries).values()) {
+      fc.property(mixtures([{ oversize: 'debt' }]), operations(everything, seconds), (limits, operations) => {
+        const mixture = new Played([limits]).play(operations);
+        for (const entries of mixture.byRate()) {
           const { limit } = entries[0]!;
           const largest = Math.max(limit.burst, ...entries.map(({ cost }) => cost));
           if (largest > limit.burst) larger += 1;
@@ -110,10 +100,9 @@ describe('a request that meets limits of all kinds', () => {
   it('under a strict limit never passes more than the rate in any period', { timeout }, () => {
     let fullest = 0;
     fc.assert(
-      fc.property(mixtures([{ strict: true }]), mixtureOperations(everything), (limits, operations) => {
-        const mixture = new Mixture([limits]);
-        for (const operation of operations) mixture.play(operation);
-        const calls = mixture.entries.filter(({ bucket }) => bucket === 'calls');
+      fc.property(mixtures([{ strict: true }]), operations(everything, seconds), (limits, operations) => {
+        const mixture = new Played([limits]).play(operations);
+        const calls = mixture.starts('calls');
         const { rate, periodMs } = (limits.find(({ name }) => name === 'calls') as RateLimit).options;
         const found = mostWithin(calls, periodMs * 1_000, 'closed') / rate;
         fullest = Math.max(fullest, found);
@@ -128,12 +117,12 @@ describe('a request that meets limits of all kinds', () => {
   it('pays back what it came to beyond its estimate', { timeout }, () => {
     let overruns = 0;
     fc.assert(
-      fc.property(mixtures([{}]), mixtureOperations({ acquire: 20, settle: 10 }), (limits, operations) => {
-        const mixture = new Mixture([limits]);
+      fc.property(mixtures([{}]), operations({ acquire: 20, settle: 10 }, seconds), (limits, operations) => {
+        const mixture = new Played([limits]);
         const debts: { bucket: string; atUs: number; cost: number; decided: number }[] = [];
         let told = 0;
         for (const operation of operations) {
-          mixture.play(operation);
+          mixture.play([operation]);
           for (const { bucket, overrun } of mixture.entries) told += bucket === 'calls' ? overrun : 0;
           const known = debts.reduce((sum, { cost }) => sum + cost, 0);
           const decided = mixture.entries.length;
