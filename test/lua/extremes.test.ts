@@ -156,7 +156,7 @@ describe('large numbers', () => {
       const receipt = verdict.granted ? verdict.receipt : undefined;
       expect(receipt).toMatchObject({
         startUs: START_US + cost,
-        demands: [{ grantedAfter: granted, pushedUnits: 0 }],
+        charges: [{ grantedAfter: granted, pushedUnits: 0 }],
       });
       expect(await state()).toMatchObject({ debt: `${granted}`, granted: `${granted}`, at: `${START_US}` });
       const [seen] = await store.peek(ask(), NORMAL);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { AdaptiveReport } from '../../src/core/buckets/adaptive.ts';
+import type { Terms } from '../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../src/core/decide/demands.ts';
-import type { Terms } from '../../src/core/decide/verdict.ts';
 import type { LimitsOptions } from '../../src/core/limits/limit.ts';
 import type { Request } from '../../src/core/ports/store.ts';
 import { type Kind, limitsOf } from './limits.ts';

@@ -1,12 +1,11 @@
-import type { LeaseState } from '../../src/core/buckets/concurrency/leases.ts';
-import { MAX_CLOCK_STEP_US, RECALL_US } from '../../src/core/buckets/moment.ts';
-import type { Bucket } from '../../src/core/buckets/rate/debt.ts';
-import type { WindowState } from '../../src/core/buckets/window/window.ts';
-import { stateName } from '../../src/core/decide/buckets.ts';
-import type { Demand } from '../../src/core/decide/demands.ts';
+import type { ConcurrencyState } from '../../src/core/buckets/concurrency/index.ts';
+import { MAX_CLOCK_STEP_US, MAX_DEBT_UNITS, RECALL_US } from '../../src/core/buckets/constants.ts';
+import { type Demand, stateName } from '../../src/core/buckets/kinds.ts';
+import type { RateState } from '../../src/core/buckets/rate/index.ts';
+import type { WindowState } from '../../src/core/buckets/window/index.ts';
 import type { Receipt, Verdict } from '../../src/core/decide/verdict.ts';
 import type { Limit, Limits } from '../../src/core/limits/limit.ts';
-import { MAX_DEBT_UNITS, type RateLimit } from '../../src/core/limits/rate.ts';
+import type { RateLimit } from '../../src/core/limits/rate.ts';
 import type { WindowLimit } from '../../src/core/limits/window.ts';
 import { groupedBy } from './ledger.ts';
 import { type Move, type Operation, WHOLE } from './operations.ts';
@@ -192,7 +191,7 @@ export class Played {
     this.seen.grants += 1;
     if (verdict.waitUs > 0) this.seen.ahead += 1;
     const { receipt } = verdict;
-    const demands = receipt.demands.map(({ demand }) => demand);
+    const demands = receipt.charges.map(({ demand }) => demand);
     const entries = this.#book(demands, receipt.startUs, `shop${operation.shop}`);
     this.#open.push({ receipt, entries });
     this.#checkSlots(verdict);
@@ -212,7 +211,7 @@ export class Played {
     const entries = demands.flatMap((demand): Entry[] => {
       if (demand.kind !== 'rate' && demand.kind !== 'window') return [];
       const { limit, bucket, cost } = demand;
-      const state = this.world.stored(demand) as Bucket | WindowState;
+      const state = this.world.stored(demand) as RateState | WindowState;
       const entry = {
         atUs: Math.max(startUs, state.atUs) - ZERO_US,
         limit,
@@ -235,9 +234,9 @@ export class Played {
 
   /** Never more slots than there are; whom it kept its slots from is checked by the leases' own properties. */
   #checkSlots({ receipt }: Verdict & { granted: true }): void {
-    for (const { demand } of receipt.demands) {
+    for (const { demand } of receipt.charges) {
       if (demand.kind !== 'concurrency') continue;
-      const { leases } = this.world.stored(demand) as LeaseState;
+      const { leases } = this.world.stored(demand) as ConcurrencyState;
       const held = leases.reduce((sum, { cost }) => sum + cost, 0);
       if (held > demand.limit.max) throw new Error(`${held} slots of ${demand.limit.max} are held`);
     }
@@ -266,7 +265,7 @@ export class Played {
       if (refunded[index]) entry.cost = 0;
       this.seen[refunded[index] ? 'refunds' : 'keptCancels'] += 1;
     }
-    const isRates = receipt.demands.every(({ demand }) => demand.kind === 'rate');
+    const isRates = receipt.charges.every(({ demand }) => demand.kind === 'rate');
     if (isRates && isWhole !== refunded.every(Boolean)) throw new Error('cancel() misreports what it did');
   }
 
@@ -317,13 +316,13 @@ export class Played {
     // A clock that was wrong for a while may take state away before a promised start. Such a grant is not cancelled here.
     if (this.options.mayCorrect) {
       this.#open = this.#open.filter(({ receipt }) =>
-        receipt.demands.every(({ demand }) => !gone.has(stateName(demand))),
+        receipt.charges.every(({ demand }) => !gone.has(stateName(demand))),
       );
     }
   }
 
-  #bucket(name: string): Bucket | undefined {
-    return this.world.buckets.get(name) as Bucket | undefined;
+  #bucket(name: string): RateState | undefined {
+    return this.world.buckets.get(name) as RateState | undefined;
   }
 
   #tokenUs(): number {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { type Limits, parseLimits } from '../../src/core/limits/limit.ts';
-import { MAX_CAPACITY_UNITS, type RateLimit } from '../../src/core/limits/rate.ts';
+import type { RateLimit } from '../../src/core/limits/rate.ts';
+import { MAX_CAPACITY_UNITS } from '../../src/core/limits/rate-units.ts';
 import type { WindowLimitOptions } from '../../src/core/limits/window.ts';
 import { rateLimits } from './world.ts';
 

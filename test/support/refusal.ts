@@ -1,6 +1,5 @@
-import { RECALL_US } from '../../src/core/buckets/moment.ts';
-import type { Bucket } from '../../src/core/buckets/rate/debt.ts';
-import { MAX_DEBT_UNITS } from '../../src/core/limits/rate.ts';
+import { MAX_DEBT_UNITS, RECALL_US } from '../../src/core/buckets/constants.ts';
+import type { RateState } from '../../src/core/buckets/rate/index.ts';
 import type { World } from './world.ts';
 
 /**
@@ -10,24 +9,30 @@ import type { World } from './world.ts';
  */
 export function expectNothingCharged(before: World, after: World, atUs: number): void {
   const { changedUs } = after.at(atUs);
-  for (const [name, bucket] of after.buckets as unknown as Map<string, Bucket>)
-    expectUncharged(name, (before.buckets as unknown as Map<string, Bucket>).get(name), bucket, changedUs);
+  for (const [name, bucket] of after.buckets as unknown as Map<string, RateState>)
+    expectUncharged(name, (before.buckets as unknown as Map<string, RateState>).get(name), bucket, changedUs);
 }
 
-function expectUncharged(name: string, before: Bucket | undefined, after: Bucket, changedUs: number): void {
-  const { debt, atUs, rate, periodUs, burst, version, granted } = before ?? { ...after, debt: 0, granted: 0 };
-  const isChanged = version !== after.version;
+function expectUncharged(
+  name: string,
+  before: RateState | undefined,
+  after: RateState,
+  changedUs: number,
+): void {
+  const { debt, atUs, terms, granted } = before ?? { ...after, debt: 0, granted: 0 };
+  const { rate, periodUs, burst, version } = terms;
+  const isChanged = version !== after.terms.version;
   const untilUs = isChanged ? Math.max(atUs, Math.min(changedUs, after.atUs)) : after.atUs;
   const owed = less(BigInt(debt), untilUs - atUs, rate);
   const standing = BigInt(burst) * BigInt(periodUs) + BigInt(rate) * BigInt(RECALL_US);
   const leastOwed = isChanged && standing < owed ? standing : owed;
   // Units are those of the limit at the last write. Into a changed limit's units debt is rounded, upwards by at most two,
   // and cut where it would leave the exact range.
-  const mostOver = periodUs === after.periodUs ? 0n : 2n;
+  const mostOver = periodUs === after.terms.periodUs ? 0n : 2n;
   if (mostOver > 0n && after.debt === MAX_DEBT_UNITS) return;
-  const [own, theirs] = [BigInt(periodUs), BigInt(after.periodUs)];
-  const least = less((leastOwed * theirs) / own, after.atUs - untilUs, after.rate);
-  const most = less((owed * theirs) / own + mostOver, after.atUs - untilUs, after.rate);
+  const [own, theirs] = [BigInt(periodUs), BigInt(after.terms.periodUs)];
+  const least = less((leastOwed * theirs) / own, after.atUs - untilUs, after.terms.rate);
+  const most = less((owed * theirs) / own + mostOver, after.atUs - untilUs, after.terms.rate);
   const owes = BigInt(after.debt);
   if (owes < least || owes > most || after.granted !== granted) throw new Error(`a refusal changed ${name}`);
 }

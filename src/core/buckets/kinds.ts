@@ -4,7 +4,7 @@ import { RATE, type RateDemand, type RateState } from './rate/index.ts';
 import { SHARE, type ShareDemand, type ShareGroup, type ShareState } from './share/index.ts';
 import { WINDOW, type WindowDemand, type WindowState } from './window/index.ts';
 
-export type { ConcurrencyDemand, RateDemand };
+export type { ConcurrencyDemand };
 export type Demand = RateDemand | WindowDemand | ConcurrencyDemand | ShareDemand;
 
 const KINDS: Readonly<Record<KindName, Kind>> = {

@@ -1,11 +1,13 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { MAX_AHEAD_US } from '../../../src/core/buckets/moment.ts';
-import { stateName } from '../../../src/core/decide/buckets.ts';
+import { MAX_AHEAD_US } from '../../../src/core/buckets/constants.ts';
+import type { View } from '../../../src/core/buckets/kind.ts';
+import type { KeyRegistry, State } from '../../../src/core/buckets/kinds.ts';
+import { stateName } from '../../../src/core/buckets/kinds.ts';
+import type { ShareGroup } from '../../../src/core/buckets/share/index.ts';
 import type { Demand } from '../../../src/core/decide/demands.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
 import type { Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
-import type { View } from '../../../src/core/decide/views.ts';
 import { changesInWords } from '../../../src/core/limits/configuration.ts';
 import { type Limits, type LimitsOptions, parseLimits } from '../../../src/core/limits/limit.ts';
 import { wakePrefix } from '../../../src/store/redis/keys.ts';
@@ -258,13 +260,15 @@ const sharedOf = (demand: Demand): Demand =>
 
 /** A view without what says nothing: in which order leases are kept, and since when a window without a count has run. */
 function normal(view: View): unknown {
-  const { demand, state, waitUs, pausedUs, lineUs } = view;
+  const { demand, waitUs, pausedUs, lineUs } = view;
+  const state = view.state as Exclude<State, KeyRegistry | ShareGroup>;
   const kept: Record<string, unknown> = { ...state };
   if ('leases' in state)
     kept.leases = [...state.leases].sort((a, b) => a.fence - b.fence || (a.holder < b.holder ? -1 : 1));
   if ('entries' in state && state.entries.length === 0) kept.base = 0;
   if ('counts' in state && state.mode === 'fixed' && state.counts[0] === 0) kept.start = 0;
-  const group = 'group' in view ? { ...view.group, active: [...view.group.active].sort() } : undefined;
+  const shared = view.group as ShareGroup | undefined;
+  const group = shared && { ...shared, active: [...shared.active].sort() };
   return { name: stateName(demand), state: kept, waitUs, pausedUs, lineUs, group };
 }
 
@@ -273,19 +277,19 @@ function plain(result: unknown): unknown {
   if (typeof result !== 'object' || result === null) return result;
   if (Array.isArray(result)) return result.map((one) => ('sight' in one ? one.sight : one));
   if ('receipt' in result) return { ...result, receipt: plain(result.receipt) };
-  if ('demands' in result) return plainReceipt(result as Receipt);
+  if ('charges' in result) return plainReceipt(result as Receipt);
   return 'limit' in result
     ? { ...result, limit: (result as Verdict & { granted: false }).limit.name }
     : result;
 }
 
-function plainReceipt({ startUs, ahead, version, holder, demands }: Receipt): unknown {
+function plainReceipt({ startUs, ahead, version, holder, charges }: Receipt): unknown {
   // Which bucket a value of a limit with maxKeys meets is asked anew, on both sides, when something is given back.
-  const flat = demands.map(({ demand, ...rest }) => ({
+  const flat = charges.map(({ demand, ...rest }) => ({
     limit: demand.limit.name,
     kind: demand.kind,
     cost: demand.cost,
     ...rest,
   }));
-  return { startUs, ahead, version, holder, demands: flat };
+  return { startUs, ahead, version, holder, charges: flat };
 }

@@ -1,7 +1,8 @@
-import type { Sight } from '../../../src/core/decide/acquire.ts';
+import type { Terms } from '../../../src/core/decide/ask.ts';
 import type { Cost, Keys } from '../../../src/core/decide/demands.ts';
 import type { HeldSlot } from '../../../src/core/decide/give-back.ts';
-import type { Receipt, Terms, Verdict } from '../../../src/core/decide/verdict.ts';
+import type { BucketReport } from '../../../src/core/decide/peek.ts';
+import type { Receipt, Verdict } from '../../../src/core/decide/verdict.ts';
 import type { ColdStart } from '../../../src/core/limits/governor-options.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
@@ -46,7 +47,7 @@ export async function started(make: Make, options: StoreOptions) {
   const ask = (asking: Asking = {}) => store.acquire(request(asking), { ...AT_ONCE, ...asking.terms });
   const acquire = (cost: Cost, terms: Partial<Terms> = {}, keys?: Keys) => ask({ cost, keys, terms });
   const peek = (asking: Asking = {}, priority: Priority = NORMAL) => store.peek(request(asking), priority);
-  const sights = async (asking?: Asking, priority?: Priority): Promise<Sight[]> =>
+  const sights = async (asking?: Asking, priority?: Priority): Promise<BucketReport[]> =>
     (await peek(asking, priority)).map(({ sight }) => sight);
   return {
     ...made,
@@ -81,7 +82,7 @@ function refusalOf(verdict: Verdict) {
 
 /** The slot of a grant, as its holder knows it. */
 export function slotOf(receipt: Receipt): HeldSlot {
-  for (const { demand, fence } of receipt.demands) {
+  for (const { demand, fence } of receipt.charges) {
     if (demand.kind === 'concurrency') return { demand, holder: receipt.holder, fence };
   }
   throw new Error('the grant has no slot');

@@ -1,26 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MAX_DEBT_UNITS } from '../../../../src/core/buckets/constants.ts';
+import { ceilDiv } from '../../../../src/core/buckets/exact.ts';
 import type { Moment } from '../../../../src/core/buckets/moment.ts';
 import {
-  type Bucket,
-  blank,
-  ceilDiv,
   commit,
   fullAtUs,
+  horizonUs,
   refund,
   remainingTokens,
   waitUs,
   withinHorizon,
 } from '../../../../src/core/buckets/rate/debt.ts';
 import { drained } from '../../../../src/core/buckets/rate/drain.ts';
-import {
-  horizonUs,
-  MAX_DEBT_UNITS,
-  perDay,
-  perHour,
-  perSecond,
-  type RateLimit,
-} from '../../../../src/core/limits/rate.ts';
+import type { RateState } from '../../../../src/core/buckets/rate/index.ts';
+import { blank } from '../../../../src/core/buckets/rate/state.ts';
+import { perDay, perHour, perSecond, type RateLimit } from '../../../../src/core/limits/rate.ts';
 import { wideRates as limits } from '../../../support/property-limits.ts';
 import { limitOf, momentAt, S } from '../../../support/world.ts';
 
@@ -28,8 +23,9 @@ import { limitOf, momentAt, S } from '../../../support/world.ts';
 const TEN = limitOf(perSecond(10, { burst: 4 }));
 const TOKEN = 100_000;
 const NORMAL = 1;
+const NO_PAUSE = { endUs: 0, rampEndUs: 0 };
 
-const bucket = (debt: number, atUs: number, limit: RateLimit = TEN): Bucket => ({
+const bucket = (debt: number, atUs: number, limit: RateLimit = TEN): RateState => ({
   ...blank(limit, momentAt(atUs)),
   debt,
 });
@@ -76,8 +72,8 @@ describe('drained', () => {
   it('drains at the rate of the last grant, and converts what is left when the limit has changed', () => {
     const slower = limitOf(perSecond(1, { burst: 4 }));
     // 2.5 tokens after half a token has drained at the old rate, in units of the new limit. Rounded up by a unit or two.
-    const { debt, rate, periodUs } = drained(bucket(3 * TOKEN, 5 * S), slower, momentAt(5 * S + 50_000));
-    expect({ rate, periodUs }).toEqual({ rate: 1, periodUs: 1_000_000 });
+    const { debt, terms } = drained(bucket(3 * TOKEN, 5 * S), slower, momentAt(5 * S + 50_000));
+    expect(terms).toMatchObject({ rate: 1, periodUs: 1_000_000 });
     expect(debt).toBeGreaterThanOrEqual(2_500_000);
     expect(debt).toBeLessThanOrEqual(2_500_002);
     expect(drained(bucket(3 * TOKEN, 5 * S), slower, momentAt(5 * S)).debt).toBe(3_000_000);
@@ -110,14 +106,14 @@ describe('waitUs', () => {
     [4 * TOKEN, 4, 400_000],
     [104 * TOKEN, 1, 10_100_000],
   ])('with a debt of %d, for a cost of %d: %d µs', (debt, cost, wait) => {
-    expect(waitUs(bucket(debt, S), TEN, cost, NORMAL, 0)).toBe(wait);
+    expect(waitUs(bucket(debt, S), TEN, cost, NORMAL, NO_PAUSE)).toBe(wait);
   });
 
   // https://github.com/resilience4j/resilience4j/issues/822: rounded down, concurrent reservations let more through.
   it('is rounded up where a microsecond drains more than one unit', () => {
     const seven = limitOf({ rate: 7, periodMs: 0.001, burst: 1 });
     expect(seven).toMatchObject({ rate: 7, periodUs: 1 });
-    expect(waitUs(bucket(1, S, seven), seven, 1, NORMAL, 0)).toBe(1);
+    expect(waitUs(bucket(1, S, seven), seven, 1, NORMAL, NO_PAUSE)).toBe(1);
   });
 });
 
@@ -132,7 +128,7 @@ describe('commit', () => {
     [2 * TOKEN, 500_000, 2, 7 * TOKEN],
   ])('with a debt of %d, starting %d µs ahead, for a cost of %d: owes %d', (debt, aheadUs, cost, then) => {
     const charged = bucket(debt, S);
-    commit(charged, TEN, aheadUs, cost, 0);
+    commit(charged, TEN, aheadUs, cost, NO_PAUSE);
     expect(charged).toMatchObject({ debt: then, granted: cost, atUs: S });
   });
 });
@@ -140,28 +136,28 @@ describe('commit', () => {
 describe('refund', () => {
   it('undoes the last grant whole, with what it moved the bucket forward', () => {
     const charged = bucket(2 * TOKEN, S);
-    const pushedUnits = commit(charged, TEN, 500_000, 2, 0);
-    expect(refund(charged, TEN, 2, 2, pushedUnits, momentAt(charged.atUs))).toBe(true);
+    const pushedUnits = commit(charged, TEN, 500_000, 2, NO_PAUSE);
+    expect(refund(charged, TEN, 2, 2, pushedUnits, NO_PAUSE)).toBe(true);
     // But for the latest start that was ever promised: nothing is given back by `settle` before it.
     expect(charged).toEqual({ ...bucket(2 * TOKEN, S), lastUs: 1.5 * S });
   });
 
   it('gives nothing back once something was granted since', () => {
     const charged = bucket(0, S);
-    commit(charged, TEN, 0, 2, 0);
-    commit(charged, TEN, 0, 1, 0);
+    commit(charged, TEN, 0, 2, NO_PAUSE);
+    commit(charged, TEN, 0, 1, NO_PAUSE);
     const before = { ...charged };
-    expect(refund(charged, TEN, 2, 2, 0, momentAt(charged.atUs))).toBe(false);
+    expect(refund(charged, TEN, 2, 2, 0, NO_PAUSE)).toBe(false);
     expect(charged).toEqual(before);
   });
 
   it('gives back a batch whole, newest first', () => {
     const charged = bucket(0, S);
-    const pushed = [1, 2, 3].map((cost) => commit(charged, TEN, cost * 1_000_000, cost, 0));
+    const pushed = [1, 2, 3].map((cost) => commit(charged, TEN, cost * 1_000_000, cost, NO_PAUSE));
     expect([
-      refund(charged, TEN, 6, 3, pushed[2]!, momentAt(charged.atUs)),
-      refund(charged, TEN, 3, 2, pushed[1]!, momentAt(charged.atUs)),
-      refund(charged, TEN, 1, 1, pushed[0]!, momentAt(charged.atUs)),
+      refund(charged, TEN, 6, 3, pushed[2]!, NO_PAUSE),
+      refund(charged, TEN, 3, 2, pushed[1]!, NO_PAUSE),
+      refund(charged, TEN, 1, 1, pushed[0]!, NO_PAUSE),
     ]).toEqual([true, true, true]);
     expect(charged).toEqual({ ...bucket(0, S), lastUs: 4 * S });
   });
@@ -183,10 +179,10 @@ describe('what a bucket holds', () => {
   });
 
   it('is full when its debt is paid, to the microsecond', () => {
-    expect(fullAtUs(bucket(0, S), TEN, 0)).toBe(S);
-    expect(fullAtUs(bucket(TOKEN + 1, S), TEN, 0)).toBe(S + 100_001);
+    expect(fullAtUs(bucket(0, S), TEN, NO_PAUSE)).toBe(S);
+    expect(fullAtUs(bucket(TOKEN + 1, S), TEN, NO_PAUSE)).toBe(S + 100_001);
     const three = limitOf({ rate: 3, periodMs: 0.001, burst: 1 });
-    expect(fullAtUs(bucket(4, S, three), three, 0)).toBe(S + 2);
+    expect(fullAtUs(bucket(4, S, three), three, NO_PAUSE)).toBe(S + 2);
   });
 
   it('is all of it without state, or nothing at a cold start', () => {
@@ -198,9 +194,9 @@ describe('what a bucket holds', () => {
 
   it('is less than nothing before a cold start that lies ahead: it begins to fill then, and not before', () => {
     const cold = (nowUs: number) => unwritten(momentAt(nowUs, 9 * S));
-    expect(waitUs(cold(7 * S), TEN, 1, NORMAL, 0)).toBe(2 * S + 100_000);
-    expect(waitUs(cold(9 * S), TEN, 1, NORMAL, 0)).toBe(100_000);
-    expect(waitUs(cold(9 * S + 100_000), TEN, 1, NORMAL, 0)).toBe(0);
+    expect(waitUs(cold(7 * S), TEN, 1, NORMAL, NO_PAUSE)).toBe(2 * S + 100_000);
+    expect(waitUs(cold(9 * S), TEN, 1, NORMAL, NO_PAUSE)).toBe(100_000);
+    expect(waitUs(cold(9 * S + 100_000), TEN, 1, NORMAL, NO_PAUSE)).toBe(0);
     // Further ahead than a debt can say, it is the most that one can.
     expect(blank(limitOf(perSecond(30_000_000)), momentAt(1, 2 ** 52)).debt).toBe(MAX_DEBT_UNITS);
   });
@@ -214,7 +210,7 @@ describe('withinHorizon', () => {
     expect(withinHorizon(bucket(MAX_DEBT_UNITS - TOKEN, S), TEN, 0, 1)).toBe(true);
     expect(withinHorizon(bucket(MAX_DEBT_UNITS - TOKEN + 1, S), TEN, 0, 1)).toBe(false);
     const charged = bucket(0, S);
-    commit(charged, TEN, edge, 1, 0);
+    commit(charged, TEN, edge, 1, NO_PAUSE);
     expect(charged.debt).toBe(MAX_DEBT_UNITS);
   });
 });
@@ -239,10 +235,10 @@ describe('rates that no float holds', () => {
     (_, limit) => {
       for (const cost of [1, 2, limit.burst]) {
         const empty = bucket(limit.burst * limit.periodUs, S, limit);
-        const wait = waitUs(empty, limit, cost, NORMAL, 0);
+        const wait = waitUs(empty, limit, cost, NORMAL, NO_PAUSE);
         expect(wait).toBeGreaterThan(0);
-        expect(waitUs(drained(empty, limit, momentAt(S + wait)), limit, cost, NORMAL, 0)).toBe(0);
-        expect(waitUs(drained(empty, limit, momentAt(S + wait - 1)), limit, cost, NORMAL, 0)).toBe(1);
+        expect(waitUs(drained(empty, limit, momentAt(S + wait)), limit, cost, NORMAL, NO_PAUSE)).toBe(0);
+        expect(waitUs(drained(empty, limit, momentAt(S + wait - 1)), limit, cost, NORMAL, NO_PAUSE)).toBe(1);
       }
     },
   );
@@ -255,7 +251,8 @@ describe('rates that no float holds', () => {
     let delivered = 0;
     for (let step = 0; step <= steps; step++) {
       state = drained(state, limit, momentAt(S + step * stepUs));
-      for (; waitUs(state, limit, 1, NORMAL, 0) === 0; delivered++) commit(state, limit, 0, 1, 0);
+      for (; waitUs(state, limit, 1, NORMAL, NO_PAUSE) === 0; delivered++)
+        commit(state, limit, 0, 1, NO_PAUSE);
     }
     const exact = (BigInt(limit.rate) * BigInt(steps * stepUs)) / BigInt(limit.periodUs);
     expect(delivered - limit.burst).toBe(Number(exact));
@@ -265,10 +262,10 @@ describe('rates that no float holds', () => {
     const state = bucket(limit.burst * limit.periodUs, S, limit);
     const count = Math.min(100_000, Math.floor(MAX_DEBT_UNITS / limit.periodUs) - limit.burst);
     for (let n = 1; n <= count; n++) {
-      const wait = waitUs(state, limit, 1, NORMAL, 0);
+      const wait = waitUs(state, limit, 1, NORMAL, NO_PAUSE);
       const exact = (BigInt(n) * BigInt(limit.periodUs) + BigInt(limit.rate) - 1n) / BigInt(limit.rate);
       if (BigInt(wait) !== exact) expect({ n, wait }).toEqual({ n, wait: Number(exact) });
-      commit(state, limit, wait, 1, 0);
+      commit(state, limit, wait, 1, NO_PAUSE);
     }
   });
 });
