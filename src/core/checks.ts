@@ -47,7 +47,7 @@ export function oneOf<T extends string>(option: string, value: unknown, allowed:
   throw new InvalidOptionError(option, allowed.map((name) => `'${name}'`).join(', '), value);
 }
 
-/** Refuses what has no names of its own to read, a promise or a Map say: it would pass for "nothing given". */
+/** Refuses what has no names of its own to read, for example a promise or a Map: it would pass for "nothing given". */
 export function plainObject(option: string, value: unknown): Record<string, unknown> {
   if (isPlain(value)) return value;
   const isPromise = typeof (value as { then?: unknown } | null | undefined)?.then === 'function';

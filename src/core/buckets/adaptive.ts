@@ -26,7 +26,7 @@ import {
  * A limit that follows what the downstream can take (docs/adaptive.md says why these rules, and what they come to).
  *
  * Nothing runs in the background and nobody leads: each call that touches the limit brings its state up to date
- * ({@link risen}), each report of finished calls may cut it ({@link observed}), and whoever comes first does it for
+ * ({@link risen}), each report of finished calls may cut it ({@link observed}), and the first to come does it for
  * all. State is whole numbers. lua/includes/buckets/adaptive.lua is the same in Lua, operation for operation;
  * test/lua/adaptive.test.ts holds the two together.
  */
@@ -136,7 +136,7 @@ export function used(state: AdaptiveState, tokens: number): AdaptiveState {
   return { ...state, used: Math.min(MOST, state.used + tokens) };
 }
 
-/** So many slots are held. To be told before {@link risen} and after each grant, so that the most is known. */
+/** So many slots are held. Call it before {@link risen} and after each grant, so that the most is known. */
 export function held(state: AdaptiveState, slots: number): AdaptiveState {
   return { ...state, used: Math.max(state.used, slots) };
 }
@@ -156,14 +156,14 @@ export function observed(
     const share = Math.floor((report.throttled * 1_000) / Math.max(SHARE_OF_AT_LEAST, report.calls));
     return cut(state, rule, 1_000 - share, nowUs);
   }
-  const told = {
+  const counted = {
     ...state,
     calls: Math.min(MOST, state.calls + report.calls),
     failed: Math.min(MOST, state.failed + report.failed),
     latencySumUs: Math.min(MOST, state.latencySumUs + report.latencySumUs),
   };
-  if (told.calls < JUDGED_CALLS || nowUs - told.windowUs < JUDGED_US) return told;
-  return judged(told, rule, nowUs);
+  if (counted.calls < JUDGED_CALLS || nowUs - counted.windowUs < JUDGED_US) return counted;
+  return judged(counted, rule, nowUs);
 }
 
 function judged(state: AdaptiveState, rule: Adaptive, nowUs: number): AdaptiveState {

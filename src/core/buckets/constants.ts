@@ -9,7 +9,7 @@ export const MAX_AHEAD_US = 315_360_000_000_000;
 export const MAX_CLOCK_STEP_US = 1_000_000;
 /** A cold start lies no further ahead than this; a time that does was written by a clock that was wrong. */
 export const MAX_COLD_AHEAD_US = 60_000_000;
-/** After the limits have changed, grants made ahead count for this long. Who holds a later one hears of the change by then. */
+/** After the limits have changed, grants made ahead count for this long. A process that holds a later one hears of the change by then. */
 export const RECALL_US = 1_000_000;
 /** After a pause, work comes back over this long. */
 export const RAMP_US = 1_000_000;

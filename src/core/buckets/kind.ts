@@ -18,7 +18,7 @@ export interface DemandOf<K extends KindName = KindName, L extends Limit = Limit
   readonly parent?: DemandOf;
 }
 
-/** Who asks, as far as a bucket is concerned. */
+/** What a bucket knows of the caller. */
 export interface Asker {
   /** 0 high, 1 normal, 2 low. */
   readonly priority: 0 | 1 | 2;
@@ -100,6 +100,8 @@ export interface Kind<V extends View = View> {
   available?(view: V, asker: Asker): number;
   /** The limit as it is now: units a microsecond of a rate or a share, slots, or tokens of a window. */
   effective(view: V): number;
+  /** The same in the units that people write the limit in; left out: it is in those. */
+  inLimitUnits?(limit: V['demand']['limit'], effective: number): number;
 
   /** Where the line ends once this demand has joined it at `fromUs`. */
   lineAfterUs?(view: V, fromUs: number): number;

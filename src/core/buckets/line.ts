@@ -3,9 +3,9 @@ import { LINE_GRACE_US, MAX_AHEAD_US } from './constants.ts';
 /**
  * The line: deferred work comes back one by one and in order, never as a herd.
  *
- * Each bucket keeps the time at which all its deferred work will have been admitted. Who is deferred gets the end of
- * the line as its slot and moves the end on by what it costs. A slot charges nothing: it is when to ask again. Who is
- * not returning from a slot may not overtake the line. lua/includes/buckets/line.lua is the same in Lua.
+ * Each bucket keeps the time at which all its deferred work will have been admitted. A request that is deferred gets the end of
+ * the line as its turn and moves the end on by what it costs. A turn charges nothing: it is when to ask again. A request
+ * that does not come back to its turn may not overtake the line. lua/includes/buckets/line.lua is the same in Lua.
  */
 
 /** The line as it still counts: 0 if the work in it is due, or is not coming, since the bucket has been full since `fullUs`. */

@@ -2,7 +2,7 @@ import { RAMP_US } from './constants.ts';
 
 /**
  * After a pause work comes back in a ramp: the rate climbs from nothing to the whole of it in a straight line, and the slots of
- * a concurrency limit one after the other. Who was told to stop is not met by everything at once.
+ * a concurrency limit one after the other. A downstream that asked for a pause must not meet everything at once.
  *
  * A rate in its ramp is the whole rate on a clock that goes more slowly. So whatever it lets through, it lets through no
  * sooner than the rate itself would, and the bound holds. lua/includes/buckets/ramp.lua is the same in Lua.

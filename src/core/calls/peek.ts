@@ -1,7 +1,8 @@
 import type { LimitState } from '../answers.ts';
-import { SCALE } from '../buckets/constants.ts';
+import { kindOf } from '../buckets/kinds.ts';
 import type { Cost, Demand } from '../decide/demands.ts';
 import type { BucketReport } from '../decide/peek.ts';
+import { kindOfLimit } from '../limits/limit.ts';
 import type { Store } from '../ports/store.ts';
 import { checkNames, classOf, type RequestOptions } from './options.ts';
 
@@ -26,8 +27,8 @@ function limitState(demand: Demand, sight: BucketReport): LimitState {
     kind: demand.kind,
     key: demand.by === null ? null : demand.bucket.slice(demand.limit.name.length + 1),
     remaining: sight.remaining,
-    burst: demand.limit.kind === 'rate' ? demand.limit.burst : demand.limit.max,
-    effective: effectiveOf(demand, sight.effective),
+    burst: kindOfLimit(demand.limit).size(demand.limit),
+    effective: kindOf(demand).inLimitUnits?.(demand.limit, sight.effective) ?? sight.effective,
     waitMs: Math.ceil(sight.waitUs / 1_000),
     lineMs: Math.ceil(sight.lineUs / 1_000),
     pausedMs: Math.ceil(sight.pausedUs / 1_000),
@@ -35,13 +36,3 @@ function limitState(demand: Demand, sight: BucketReport): LimitState {
     refused: sight.refused,
   };
 }
-
-function effectiveOf(demand: Demand, effective: number): number {
-  if (demand.kind === 'window' || demand.kind === 'concurrency') return effective;
-  const { rate, periodUs, options } = demand.limit;
-  const perPeriod = (unitsPerUs: number) => rounded((unitsPerUs * options.periodMs * 1_000) / periodUs);
-  return demand.kind === 'rate' ? perPeriod(effective) : perPeriod((rate * effective) / SCALE);
-}
-
-// For people: a rate has three decimals at most.
-const rounded = (value: number): number => Math.round(value * 1_000) / 1_000;

@@ -1,6 +1,6 @@
-import type { View } from '../buckets/kind.ts';
-import type { Buckets } from '../buckets/kinds.ts';
-import { kindOf } from '../buckets/kinds.ts';
+import type { Asker, View } from '../buckets/kind.ts';
+
+import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
 import type { Ask } from './ask.ts';
 import { charge } from './charge.ts';
@@ -37,8 +37,8 @@ export function acquire(
 }
 
 /** How long the line holds a request up. */
-export function lineAheadUs(view: View, ask: Ask, at: Moment): number {
-  if (view.lineUs === 0 || ask.returning || kindOf(view.demand).passesLine?.(view, ask)) return 0;
+export function lineAheadUs(view: View, asker: Asker & Partial<Ask>, at: Moment): number {
+  if (view.lineUs === 0 || asker.returning || kindOf(view.demand).passesLine?.(view, asker)) return 0;
   return view.lineUs - at.nowUs;
 }
 

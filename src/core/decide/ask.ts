@@ -23,15 +23,3 @@ export interface Terms {
 
 /** Who asks, and on what terms. What is asked for is in the demands. */
 export interface Ask extends Terms, Asker {}
-
-/** Of one that asks for what there is now, or only looks. */
-export const now = (priority: Terms['priority'], holder = ''): Ask => ({
-  maxWaitUs: 0,
-  maxTurnUs: 0,
-  turns: 'keyed',
-  returning: false,
-  patienceUs: 0,
-  priority,
-  queue: false,
-  holder,
-});

@@ -1,8 +1,8 @@
-import type { View } from '../buckets/kind.ts';
+import type { Asker, View } from '../buckets/kind.ts';
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
 import { lineAheadUs } from './acquire.ts';
-import { type Ask, now, type Terms } from './ask.ts';
+import type { Terms } from './ask.ts';
 import { charge } from './charge.ts';
 import type { Demand } from './demands.ts';
 import { viewsOf } from './view.ts';
@@ -18,18 +18,18 @@ export function atMost(
   priority: Terms['priority'],
   at: Moment,
 ): number {
-  const ask = now(priority);
-  const views = viewsOf(buckets, demands, ask, at);
-  const tokens = Math.min(most, ...views.map((view) => availableOf(view, ask, at)));
+  const asker = { priority, holder: '' };
+  const views = viewsOf(buckets, demands, asker, at);
+  const tokens = Math.min(most, ...views.map((view) => availableOf(view, asker, at)));
   if (tokens < 1) return 0;
   for (const view of views) {
-    charge(buckets, { ...view, demand: { ...view.demand, cost: tokens } }, ask, at.nowUs, false);
+    charge(buckets, { ...view, demand: { ...view.demand, cost: tokens } }, asker, at.nowUs, false);
   }
   return tokens;
 }
 
-function availableOf(view: View, ask: Ask, at: Moment): number {
-  if (view.pausedUs > 0 || lineAheadUs(view, ask, at) > 0) return 0;
+function availableOf(view: View, asker: Asker, at: Moment): number {
+  if (view.pausedUs > 0 || lineAheadUs(view, asker, at) > 0) return 0;
   const kind = kindOf(view.demand);
-  return Math.max(0, kind.available?.(view, ask) ?? kind.remaining(view));
+  return Math.max(0, kind.available?.(view, asker) ?? kind.remaining(view));
 }

@@ -1,6 +1,5 @@
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
-import { now } from './ask.ts';
 import { charge } from './charge.ts';
 import type { Demand } from './demands.ts';
 import type { Receipt } from './verdict.ts';
@@ -16,9 +15,9 @@ export function force(
   holder: string,
   at: Moment,
 ): Receipt | null {
-  const ask = now(0, holder);
-  const views = viewsOf(buckets, demands, ask, at);
+  const asker = { priority: 0, holder } as const;
+  const views = viewsOf(buckets, demands, asker, at);
   if (!views.every((view) => kindOf(view.demand).staysExact?.(view, 0) ?? true)) return null;
-  const charges = views.map((view) => charge(buckets, view, ask, 0, false));
+  const charges = views.map((view) => charge(buckets, view, asker, 0, false));
   return { startUs: at.nowUs, ahead: false, version: at.version, holder, charges };
 }

@@ -2,11 +2,10 @@ import type { AdaptiveReport } from '../buckets/adaptive.ts';
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
 import type { Limits } from '../limits/limit.ts';
-import { now } from './ask.ts';
 import { wake } from './charge.ts';
 import { actualOf, type ConcurrencyDemand, type Cost, type Demand } from './demands.ts';
 import type { Receipt, Wake } from './verdict.ts';
-import { save, viewIfKept, viewOf } from './view.ts';
+import { nobody, save, viewIfKept, viewOf } from './view.ts';
 
 /**
  * What comes after a grant: taking it back before its start, correcting its cost, and giving its slots back or keeping
@@ -25,7 +24,7 @@ export function cancel(buckets: Buckets, receipt: Receipt, at: Moment): boolean 
   for (const charge of charges) {
     const kind = kindOf(charge.demand);
     if (kind.giveBack === undefined) continue;
-    const view = viewIfKept(buckets, charge.demand, now(1, holder), at);
+    const view = viewIfKept(buckets, charge.demand, nobody(holder), at);
     const isGiven = view !== undefined && kind.giveBack(view, charge, startUs);
     if (isGiven) save(buckets, view);
     allGiven &&= isGiven;
@@ -76,7 +75,7 @@ export function settle(buckets: Buckets, receipt: Receipt, actual: readonly numb
     const kind = kindOf(demand);
     if (kind.settle === undefined || by === 0 || (by < 0 && receipt.version !== at.version)) continue;
     const look = by > 0 ? viewOf : viewIfKept;
-    const view = look(buckets, demand, now(1), at);
+    const view = look(buckets, demand, nobody(), at);
     if (view === undefined) continue;
     kind.settle(view, receipt.startUs, actual[index]!);
     save(buckets, view);
@@ -97,7 +96,7 @@ export function release(
   at: Moment,
   wakeUp: Wake,
 ): boolean {
-  const view = viewIfKept(buckets, demand, now(1, holder), at);
+  const view = viewIfKept(buckets, demand, nobody(holder), at);
   if (view === undefined) return false;
   const isHeld = kindOf(demand).slots!.release(view, holder, fence);
   wake(view, wakeUp);
@@ -108,7 +107,7 @@ export function release(
 /** Keeps a slot for another lease's length. @returns whether it was still held. */
 export function renew(buckets: Buckets, { demand, holder, fence }: HeldSlot, at: Moment): boolean {
   const isLost = at.coldAtUs > 0 && fence < at.coldAtUs && at.nowUs < at.coldAtUs + demand.limit.leaseUs;
-  const view = (isLost ? viewOf : viewIfKept)(buckets, demand, now(1, holder), at);
+  const view = (isLost ? viewOf : viewIfKept)(buckets, demand, nobody(holder), at);
   if (view === undefined) return false;
   const isHeld = kindOf(demand).slots!.renew(view, holder, fence, isLost ? demand.cost : undefined);
   if (isHeld) save(buckets, view);
@@ -125,7 +124,7 @@ export function leave(
 ): void {
   for (const demand of demands) {
     const { slots } = kindOf(demand);
-    const view = slots && viewIfKept(buckets, demand, now(1, holder), at);
+    const view = slots && viewIfKept(buckets, demand, nobody(holder), at);
     if (view === undefined) continue;
     slots!.leave(view, holder);
     wake(view, wakeUp);
@@ -146,7 +145,7 @@ export function report(
   wakeUp: Wake,
 ): void {
   for (const demand of demands.filter(isAdaptive)) {
-    const view = viewOf(buckets, demand, now(1), at);
+    const view = viewOf(buckets, demand, nobody(), at);
     kindOf(demand).observe!(view, calls, at.nowUs);
     wake(view, wakeUp);
     save(buckets, view);

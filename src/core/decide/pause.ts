@@ -1,8 +1,7 @@
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
-import { now } from './ask.ts';
 import type { Demand } from './demands.ts';
-import { save, viewOf } from './view.ts';
+import { nobody, save, viewOf } from './view.ts';
 
 /**
  * Pauses of single keys: a time in the state of each bucket. What it makes of a bucket is its kind's. lua/includes/decide/pause.lua
@@ -12,7 +11,7 @@ import { save, viewOf } from './view.ts';
 /** Pauses the buckets until then. A pause that already ends later stays as it is: the longest wins. */
 export function pauseUntil(buckets: Buckets, demands: readonly Demand[], untilUs: number, at: Moment): void {
   for (const demand of demands) {
-    const view = viewOf(buckets, demand, now(1), at);
+    const view = viewOf(buckets, demand, nobody(), at);
     view.state.pausedUntilUs = Math.max(view.state.pausedUntilUs, untilUs);
     kindOf(demand).paused?.(view);
     save(buckets, view);
@@ -22,7 +21,7 @@ export function pauseUntil(buckets: Buckets, demands: readonly Demand[], untilUs
 /** Ends a pause of the buckets. Those of rates, and shares of them, are empty now. */
 export function resume(buckets: Buckets, demands: readonly Demand[], at: Moment): void {
   for (const demand of demands) {
-    const view = viewOf(buckets, demand, now(1), at);
+    const view = viewOf(buckets, demand, nobody(), at);
     if (view.state.pausedUntilUs <= at.nowUs) continue;
     view.state.pausedUntilUs = at.nowUs;
     kindOf(demand).resumed?.(view);

@@ -1,6 +1,6 @@
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
-import { now, type Terms } from './ask.ts';
+import type { Terms } from './ask.ts';
 import type { Demand } from './demands.ts';
 import { viewsOf } from './view.ts';
 
@@ -23,7 +23,7 @@ export function peek(
   priority: Terms['priority'],
   at: Moment,
 ): BucketReport[] {
-  return viewsOf(buckets, demands, now(priority), at).map((view) => {
+  return viewsOf(buckets, demands, { priority, holder: '' }, at).map((view) => {
     const { waitUs, lineUs, pausedUs, state } = view;
     const kind = kindOf(view.demand);
     return {

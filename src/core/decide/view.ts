@@ -24,6 +24,9 @@ export function viewOf(buckets: Buckets, asked: DemandOf, asker: Asker, at: Mome
   );
 }
 
+/** One that asks for nothing new. @param holder - Of the slots that it is about. */
+export const nobody = (holder = ''): Asker => ({ priority: 1, holder });
+
 /** The view of a bucket whose state still says something; undefined if there is nothing to give back to. */
 export function viewIfKept(buckets: Buckets, demand: DemandOf, asker: Asker, at: Moment): View | undefined {
   const stored = storedAs(buckets, demand);

@@ -7,7 +7,7 @@ export interface AdaptiveOptions {
   min: number;
   /** The most: from what the limit starts with to 1e9, of slots to 10,000; three decimals. */
   max: number;
-  /** What counts as too much, besides being told so (a 429). */
+  /** What counts as too much, apart from an answer that says so (a 429). */
   target?: {
     /** A mean latency over this is too much; milliseconds, 1 to 3,600,000. Default: latency is not looked at. */
     latencyMs?: number;
@@ -16,7 +16,7 @@ export interface AdaptiveOptions {
   };
   /**
    * `'aimd'` (default): falls by a share when there is too much, rises by steps with time. `'gradient'`: also follows how
-   * the latency of late compares with the usual, before anything fails.
+   * the latest latency compares with the usual, before anything fails.
    */
   mode?: 'aimd' | 'gradient';
 }

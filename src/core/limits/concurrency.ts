@@ -9,8 +9,8 @@ export interface ConcurrencyLimitOptions {
    * at all slots that are held, which takes the store about a millisecond for a few hundred. */
   max: number;
   /**
-   * For how long a slot is held without being renewed, in milliseconds: 100 to 86,400,000, default 30,000. Whoever holds it
-   * renews it three times as often; the slot of one that died is free again after this.
+   * For how long a slot is held without being renewed, in milliseconds: 100 to 86,400,000, default 30,000. Its holder
+   * renews it three times as often; the slot of a holder that died is free again after this.
    */
   leaseMs?: number;
   /** Name of the attribute that has slots of its own for each of its values. */
@@ -39,6 +39,7 @@ export const CONCURRENCY_LIMIT: LimitKind<ConcurrencyLimit> = {
   parse: parseConcurrencyLimit,
   words: ({ kind, max, ...rest }) => [`${max} at once`, rest],
   attributeOf: ({ by }) => by,
+  size: ({ max }) => max,
   mostCost: ({ max, adaptive }) => adaptive?.max ?? max,
   countsTokens: false,
   fillingUs: ({ leaseUs }) => leaseUs,

@@ -24,7 +24,7 @@ export interface GovernorOptions {
    */
   graceMs?: number;
   /**
-   * Which edition of the limits in code this is, a build number say: a whole number from 1. The highest that was ever brought
+   * Which edition of the limits in code this is, for example a build number: a whole number from 1. The highest that was ever brought
    * wins, so that an older process that starts later cannot undo a newer one's limits; a process without one never
    * replaces one that has it. Left out by all: the process that started last wins.
    */

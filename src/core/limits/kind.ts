@@ -6,6 +6,8 @@ export interface LimitKind<L extends { readonly options: object }> {
   words(options: L['options']): [first: string, rest: object & { readonly by?: string }];
   /** The attribute whose values it tells apart; null: none. */
   attributeOf(limit: L): string | null;
+  /** Tokens of its burst or window, or slots. */
+  size(limit: L): number;
   /** The most that can ever be asked of it. One that was lowered for a while can be raised again: that is no error. */
   mostCost(limit: L): number;
   /** Whether a cost that is one number for all limits is meant for it. Slots are no tokens: a job of 5,000 tokens is one job. */

@@ -5,6 +5,6 @@ import { InvalidOptionError } from '../errors.ts';
 export function parseMaxKeys(path: string, value: unknown, by: string | null, fair = false): number | null {
   if (value === undefined) return null;
   if (by === null || fair)
-    throw new InvalidOptionError(`${path}.maxKeys`, 'nothing without by (or with fair)', value);
+    throw new InvalidOptionError(`${path}.maxKeys`, 'maxKeys only together with by, and without fair', value);
   return wholeNumber(`${path}.maxKeys`, value, 1, 10_000_000);
 }

@@ -33,10 +33,14 @@ export function checkExact(
     const expected =
       most >= 1
         ? `at most ${most} with this rate and period, to be exact`
-        : 'a rate with fewer digits, to be exact';
+        : 'a rate with fewer digits, which can be kept exactly';
     throw new InvalidOptionError(`${path}.burst`, expected, burst);
   }
   if ((2 * MAX_CAPACITY_UNITS - burst * periodUs) / rate < MIN_HORIZON_US) {
-    throw new InvalidOptionError(`${path}.rate`, 'a rate with fewer digits, to be exact', given);
+    throw new InvalidOptionError(
+      `${path}.rate`,
+      'a rate with fewer digits, which can be kept exactly',
+      given,
+    );
   }
 }

@@ -126,6 +126,7 @@ export const RATE_LIMIT: LimitKind<RateLimit> = {
   parse: parseRateLimit,
   words: ({ kind, rate, periodMs, ...rest }) => [`${rate} ${perPeriod(periodMs)}`, rest],
   attributeOf: ({ by, fair }) => fair?.by ?? by,
+  size: ({ burst }) => burst,
   mostCost: ({ oversize, burst }) => (oversize ? Number.POSITIVE_INFINITY : burst),
   countsTokens: true,
   fillingUs,
@@ -139,6 +140,10 @@ function fillingUs(limit: RateLimit): number {
   const share = (limit.penalty?.permille ?? 1_000) / 1_000;
   return Math.ceil((limit.burst * limit.periodUs) / limit.rate / slowest / share);
 }
+
+/** Tokens per period that so many units a microsecond are: for people, with three decimals. */
+export const tokensPerPeriod = ({ periodUs, options }: RateLimit, unitsPerUs: number): number =>
+  Math.round((unitsPerUs * options.periodMs * 1_000 * RATE_SCALE) / periodUs) / RATE_SCALE;
 
 /** The most units a microsecond that it may ever have had. */
 export const fastestRate = ({ rate, adaptive }: RateLimit): number =>
@@ -161,7 +166,7 @@ function parseRateLimit(
       : wholeNumber(`${path}.burst`, burst, 1, Number.MAX_SAFE_INTEGER);
   const sustained = strict ? scaledRate - size * RATE_SCALE : scaledRate;
   if (sustained <= 0) {
-    throw new InvalidOptionError(`${path}.burst`, `less than the rate ${rate}, with strict`, size);
+    throw new InvalidOptionError(`${path}.burst`, `less than the rate ${rate}, which strict needs`, size);
   }
   const { rate: unitsPerUs, periodUs } =
     given.adaptive === undefined
@@ -235,10 +240,16 @@ function parseReserve(path: string, value: unknown, burst: number) {
 function parseFair(path: string, given: Record<string, unknown>, by: string | null): RateLimit['fair'] {
   const { fair: isFair = false } = given;
   const fair = flag(`${path}.fair`, isFair);
-  if (fair && by === null) throw new InvalidOptionError(`${path}.by`, 'an attribute, with fair', given.by);
+  if (fair && by === null)
+    throw new InvalidOptionError(
+      `${path}.by`,
+      'the attribute whose values share the limit, which fair needs',
+      given.by,
+    );
   if (given.weights === undefined)
     return fair ? Object.freeze({ by: by!, weights: Object.freeze({}) }) : null;
-  if (!fair) throw new InvalidOptionError(`${path}.weights`, 'nothing without fair: true', given.weights);
+  if (!fair)
+    throw new InvalidOptionError(`${path}.weights`, 'weights only together with fair: true', given.weights);
   const weights = Object.entries(plainObject(`${path}.weights`, given.weights)).map(
     ([key, weight]) => [key, wholeNumber(`${path}.weights.${key}`, weight, 1, 1_000)] as const,
   );

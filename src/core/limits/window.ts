@@ -54,6 +54,7 @@ export const WINDOW_LIMIT: LimitKind<WindowLimit> = {
   parse: parseWindowLimit,
   words: ({ kind, max, windowMs, mode, ...rest }) => [`${max} ${perPeriod(windowMs)}, ${mode} window`, rest],
   attributeOf: ({ by }) => by,
+  size: ({ max }) => max,
   mostCost: ({ max }) => max,
   countsTokens: true,
   fillingUs: ({ windowUs }) => windowUs,
@@ -90,7 +91,7 @@ function parseWindowLimit(
     if (max * (windowUs / cellCount) > MAX_PRODUCT) {
       throw new InvalidOptionError(
         `${path}.max`,
-        'less, or more cells, or a shorter window, to be exact',
+        'less, or more cells or a shorter window, which can be counted exactly',
         max,
       );
     }

@@ -74,7 +74,7 @@ describe('a rate', () => {
     );
     // Over a year, not one.
     const year = { rate: 1.001, periodMs: 366 * 86_400_000 };
-    expect(refused(() => limitOf(year)).expected).toBe('a rate with fewer digits, to be exact');
+    expect(refused(() => limitOf(year)).expected).toBe('a rate with fewer digits, which can be kept exactly');
     // Too fast for a reservation a minute ahead to be exact.
     expect(refused(() => limitOf({ rate: 999_999_937, periodMs: 0.001 })).option).toBe('limits.calls.rate');
   });

@@ -13,7 +13,7 @@ export type ConcurrencyView = View<ConcurrencyDemand, ConcurrencyState>;
  * Concurrency: slots that are leased. A lease lapses by itself if it is not renewed, so that a holder that died needs nobody
  * to clean up after it. lua/includes/buckets/concurrency/ is the same in Lua.
  *
- * Who finds no slot may wait in the queue of its bucket, first come, first served: nobody passes those before it, so that
+ * A request that finds no slot may wait in the queue of its bucket, first come, first served: nobody passes those before it, so that
  * a heavy request is not starved by light ones. When slots come free, those at the head that now fit are woken, each once.
  * A place in the queue lapses too.
  */
@@ -30,9 +30,9 @@ export interface Waiting {
   readonly holder: string;
   readonly cost: number;
   readonly untilUs: number;
-  /** When it was told that there is room, without having asked again since; 0: it was not. */
+  /** When it was woken, if it has not asked again since; 0: it was not. */
   readonly wokenUs: number;
-  /** The process that waits; '': nothing is known of it. */
+  /** The process that waits; '': not known. */
   readonly instance: string;
 }
 

@@ -1,3 +1,4 @@
+import { tokensPerPeriod } from '../../limits/rate.ts';
 import { observed } from '../adaptive.ts';
 import { ADAPTIVE_KEPT_US } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
@@ -79,6 +80,7 @@ export const RATE: Kind<RateView> = {
   available: ({ state, demand: { limit } }, { priority }) =>
     remainingTokens(state, limit) - (limit.kept?.[priority] ?? 0),
   effective: ({ state }) => state.terms.rate,
+  inLimitUnits: tokensPerPeriod,
 
   lineAfterUs: ({ state, demand: { limit, cost }, pause }, fromUs) =>
     whenWorth(ceilDiv(costUnits(limit, cost), state.terms.rate), fromUs, pause.rampEndUs),

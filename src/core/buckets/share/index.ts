@@ -1,3 +1,5 @@
+import { tokensPerPeriod } from '../../limits/rate.ts';
+import { SCALE } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
 import type { Kind } from '../kind.ts';
 import { openLine } from '../line.ts';
@@ -76,6 +78,7 @@ export const SHARE: Kind<ShareView> = {
   remaining: ({ parent }) => (parent.pausedUs > 0 ? 0 : remainingTokens(parent.state, parent.demand.limit)),
   available: ({ waitUs }) => (waitUs > 0 ? 0 : Number.MAX_SAFE_INTEGER),
   effective: ({ state }) => state.share,
+  inLimitUnits: (limit, share) => tokensPerPeriod(limit, (limit.rate * share) / SCALE),
 
   lineAfterUs: (view, fromUs) => fromUs + intervalUs(view),
   // Turns in the line were given at the pace that the share had then. When others have come since, more return than it admits:

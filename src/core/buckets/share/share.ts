@@ -44,8 +44,8 @@ export function owedByPause(state: ShareState, limit: RateLimit, parent: RateSta
 }
 
 /**
- * What was to spare is owed for a second of its share at most, as that is now: whoever asks most often is not to have all of
- * it, nor to stand back for long for what nobody else wanted.
+ * What was to spare is owed for a second of its share at most, as that is now: the value that asks most often must not get all of
+ * it, nor wait for long because of what nobody else wanted.
  */
 export const mostOwed = (state: ShareState, limit: RateLimit, parent: RateState, cost: number): number =>
   capacity(state, limit, parent, cost) + state.share * OWED_US;
@@ -55,7 +55,7 @@ export const hasSpare = (limit: RateLimit, parent: RateState, cost: number): boo
   parent.debt + costUnits(limit, Math.ceil(limit.burst / 2) + cost) <= limit.burst * limit.periodUs;
 
 /**
- * How much a value may owe after a grant. There is room for two of them: else one that comes late from its slot would find its
+ * How much a value may owe after a grant. There is room for two of them: else one that comes late to its turn would find its
  * bucket full, and the time for which it was so lost.
  */
 function roomUnits(state: ShareState, limit: RateLimit, parent: RateState, cost: number): number {
@@ -70,7 +70,7 @@ export function waitUs(state: ShareState, limit: RateLimit, parent: RateState, c
 }
 
 /**
- * Whether it uses its share: then it counts among those that share the limit. One that comes back from its slot has just
+ * Whether it uses its share: then it counts among those that share the limit. One that comes back to its turn has just
  * drained: it still does.
  *
  * @param idleUs - How long it had owed nothing before it was charged.
