@@ -31,7 +31,7 @@ import { MemoryConfig } from './memory-config.ts';
 import { MemoryDeferrals } from './memory-deferrals.ts';
 
 // Idle buckets are looked for a few at a time, so that no call pays for a long tail of keys; more than a call can add.
-const SWEPT_PER_LEG = 4;
+const SWEPT_PER_DEMAND = 4;
 
 /**
  * The buckets of a governor in this process's memory: for one process, for tests, and as the model of the Redis store.
@@ -174,7 +174,7 @@ export class MemoryStore implements Store {
   #met(request: Request) {
     const demands = this.#demands(request);
     const at = this.#now();
-    this.#buckets.sweep(at.nowUs, demands.length * SWEPT_PER_LEG);
+    this.#buckets.sweep(at.nowUs, demands.length * SWEPT_PER_DEMAND);
     return { demands, at };
   }
 
