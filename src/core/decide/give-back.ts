@@ -9,7 +9,7 @@ import { nobody, save, viewIfKept, viewOf } from './view.ts';
 
 /**
  * What comes after a grant: taking it back before its start, correcting its cost, and giving its slots back or keeping
- * them. lua/includes/decide/{cancel,settle,holding,report}.lua are the same in Lua.
+ * them. lua/includes/decide/give-back.lua is the same in Lua.
  */
 
 /**

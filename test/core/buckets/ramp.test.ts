@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RAMP_US } from '../../../src/core/buckets/constants.ts';
-import { isRamping, slotsInRamp, whenSlots, whenWorth, worthUs } from '../../../src/core/buckets/ramp.ts';
+import { isRamping, slotsInRamp, whenSlots, whenWorth, worthUs } from '../../../src/core/buckets/pause.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { runs } from '../../support/runs.ts';
 import { type Request, S, World } from '../../support/world.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { RateState } from '../../../src/core/buckets/rate/index.ts';
+import { usedOf } from '../../../src/core/buckets/window/counts.ts';
 import type { WindowState } from '../../../src/core/buckets/window/index.ts';
-import { usedOf } from '../../../src/core/buckets/window/window.ts';
 import type { LimitsOptions } from '../../../src/core/limits/limit.ts';
 import { perSecond } from '../../../src/core/limits/rate.ts';
 import { runs } from '../../support/runs.ts';

@@ -157,7 +157,7 @@ function slotsOf(
   };
 }
 
-// In the order of lua/includes/buckets/adaptive-text.lua.
+// In the order of lua/includes/buckets/adaptive.lua.
 const ADAPTIVE: readonly (keyof AdaptiveState)[] = [
   'value',
   'bad',

@@ -8,9 +8,9 @@ import {
   blank,
   type ConcurrencyState,
   type ConcurrencyView,
+  drained,
   emptyAtUs,
   heldOf,
-  lapsed,
   slotsOf,
 } from './state.ts';
 
@@ -27,7 +27,7 @@ export const CONCURRENCY: Kind<ConcurrencyView> = {
 
   look({ demand, stored }, { holder }, at) {
     const { limit, cost } = demand;
-    const state = lapsed(stored ?? blank(limit, at), limit, at.nowUs);
+    const state = drained(stored ?? blank(limit, at), limit, at.nowUs);
     const pause = pauseOf(state, limit.adaptive === null, at);
     const pausedUs = pausedForUs(pause, at);
     // All that held slots when the store lost them have come to renew them by then.

@@ -1,7 +1,6 @@
 import type { ConcurrencyLimit } from '../../limits/concurrency.ts';
 import { ASK_AGAIN_US, WAITING_US, WOKEN_US } from '../constants.ts';
-import type { Pause } from '../pause.ts';
-import { isRamping, whenSlots } from '../ramp.ts';
+import { isRamping, type Pause, whenSlots } from '../pause.ts';
 import { allSlots, type ConcurrencyState, heldOf, slotsOf, type Waiting } from './state.ts';
 
 /** Microseconds until it is worth asking again; 0: there is room for `holder`, and nobody before it in the queue. */

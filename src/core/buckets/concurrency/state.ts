@@ -3,8 +3,7 @@ import { type AdaptiveState, begun, held, risen } from '../adaptive.ts';
 import { MAX_CLOCK_STEP_US } from '../constants.ts';
 import type { DemandOf, View } from '../kind.ts';
 import { type BucketState, type Moment, movedBy } from '../moment.ts';
-import type { Pause } from '../pause.ts';
-import { slotsInRamp } from '../ramp.ts';
+import { type Pause, slotsInRamp } from '../pause.ts';
 
 export type ConcurrencyDemand = DemandOf<'concurrency', ConcurrencyLimit>;
 export type ConcurrencyView = View<ConcurrencyDemand, ConcurrencyState>;
@@ -59,7 +58,7 @@ export const blank = ({ adaptive, max }: ConcurrencyLimit, { nowUs }: Moment): C
 });
 
 /** The slots as they stand now: without the leases and places that have lapsed. */
-export function lapsed(stored: ConcurrencyState, limit: ConcurrencyLimit, nowUs: number): ConcurrencyState {
+export function drained(stored: ConcurrencyState, limit: ConcurrencyLimit, nowUs: number): ConcurrencyState {
   const state = { ...stored };
   if (stored.atUs - nowUs > MAX_CLOCK_STEP_US) step(state, nowUs);
   state.atUs = Math.max(nowUs, state.atUs);

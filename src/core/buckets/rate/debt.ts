@@ -2,8 +2,7 @@ import { fastestRate, type RateLimit } from '../../limits/rate.ts';
 import { used } from '../adaptive.ts';
 import { MAX_DEBT_UNITS, RECALL_US } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
-import type { Pause } from '../pause.ts';
-import { whenWorth, worthUs } from '../ramp.ts';
+import { type Pause, whenWorth, worthUs } from '../pause.ts';
 import type { RateState } from './state.ts';
 
 /**

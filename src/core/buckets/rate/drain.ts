@@ -9,8 +9,7 @@ import {
   RECALL_US,
 } from '../constants.ts';
 import { type Moment, movedBy } from '../moment.ts';
-import { type Pause, pauseOf } from '../pause.ts';
-import { isRamping, worthUs } from '../ramp.ts';
+import { isRamping, type Pause, pauseOf, worthUs } from '../pause.ts';
 import { changeRate, debtAt, drainedBy } from './debt.ts';
 import { movePenalty, penaltyEndUs, rateLeft } from './penalty.ts';
 import type { RateState } from './state.ts';

@@ -5,8 +5,7 @@ import { ceilDiv } from '../exact.ts';
 import type { Kind } from '../kind.ts';
 import { openLine } from '../line.ts';
 import { fromNowUs } from '../moment.ts';
-import { pausedForUs, pauseOf } from '../pause.ts';
-import { whenWorth } from '../ramp.ts';
+import { pausedForUs, pauseOf, whenWorth } from '../pause.ts';
 import { shareDemand } from '../share/demand.ts';
 import {
   changeRate,

@@ -2,7 +2,7 @@ import type { RateLimit } from '../../limits/rate.ts';
 import { MAX_CLOCK_STEP_US, MAX_DEBT_UNITS, OWED_US, PAUSE_KEPT_US, SCALE } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
 import { movedBy } from '../moment.ts';
-import { whenWorth, worthUs } from '../ramp.ts';
+import { whenWorth, worthUs } from '../pause.ts';
 import { costUnits } from '../rate/debt.ts';
 import type { RateState } from '../rate/state.ts';
 import { activate } from './group.ts';

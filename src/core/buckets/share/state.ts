@@ -11,7 +11,7 @@ import type { ShareGroup } from './group.ts';
  * Each value has a bucket that drains at its share of the limit. Its share is its weight among the weights of those that
  * use theirs (the active ones), of what the light users leave. While the limit itself has half its burst to spare, anyone
  * may pass: nothing is held back for somebody who does not come. The rate's own bucket is charged like any other, so nothing
- * here can break its bound. lua/includes/buckets/share/share.lua is the same in Lua.
+ * here can break its bound. lua/includes/buckets/share/ is the same in Lua.
  */
 export interface ShareState extends BucketState {
   /** What it owes, in 1/{@link SCALE} of the rate for each microsecond. */

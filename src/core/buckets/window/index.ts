@@ -2,8 +2,9 @@ import type { Kind } from '../kind.ts';
 import { openLine } from '../line.ts';
 import { fromNowUs } from '../moment.ts';
 import { pausedForUs, pauseOf } from '../pause.ts';
-import { blank, converted, type WindowView } from './state.ts';
-import { correct, countIn, emptyAtUs, moved, startsWithin, usedOf, waitUs } from './window.ts';
+import { correct, countIn, emptyAtUs, startsWithin, usedOf, waitUs } from './counts.ts';
+import { blank, converted, drained } from './drain.ts';
+import type { WindowView } from './state.ts';
 
 export type { WindowDemand, WindowState } from './state.ts';
 
@@ -17,7 +18,7 @@ export const WINDOW: Kind<WindowView> = {
   look({ demand, stored }, _asker, at) {
     const { limit, cost } = demand;
     const before = converted(stored ?? blank(limit, at), limit);
-    const state = moved(before, limit, at.nowUs);
+    const state = drained(before, limit, at.nowUs);
     const isEmpty = usedOf(state, limit) === 0;
     const emptyUs = Math.min(emptyAtUs(before, limit), state.atUs);
     state.lineUs = openLine(state.lineUs, state.atUs, isEmpty, emptyUs);

@@ -1,42 +1,5 @@
 import type { WindowLimit } from '../../limits/window.ts';
-import { MAX_CLOCK_STEP_US } from '../constants.ts';
-import { movedBy } from '../moment.ts';
 import { cellUs, startOf, totalOf, type WindowState } from './state.ts';
-
-/** A window that is in the terms of the limit in force, as it stands now. */
-export function moved(stored: WindowState, limit: WindowLimit, storeNowUs: number): WindowState {
-  const state = { ...stored, counts: [...stored.counts] };
-  const stepUs = state.atUs - storeNowUs;
-  if (stepUs > MAX_CLOCK_STEP_US) step(state, limit, storeNowUs, stepUs);
-  const nowUs = Math.max(storeNowUs, state.atUs);
-  state.atUs = nowUs;
-  if (limit.mode === 'fixed') {
-    if (state.counts[0]! > 0 && nowUs >= state.start + limit.windowUs) state.counts = [0];
-  } else if (limit.mode === 'sliding') {
-    const cell = Math.floor(nowUs / cellUs(limit));
-    const passed = Math.min(cell - state.start, limit.cells + 1);
-    if (passed > 0) {
-      state.counts = [...new Array<number>(passed).fill(0), ...state.counts].slice(0, limit.cells + 1);
-      state.start = cell;
-    }
-  } else {
-    const left = state.entries.findIndex(({ us }) => us > nowUs - limit.windowUs);
-    const gone = left < 0 ? state.entries.length : left;
-    if (gone > 0) state.base = state.entries[gone - 1]!.total;
-    state.entries = state.entries.slice(gone);
-  }
-  return state;
-}
-
-// A clock that was far ahead has been put right: what it wrote is taken for what it would have written now.
-function step(state: WindowState, limit: WindowLimit, nowUs: number, stepUs: number): void {
-  state.atUs = nowUs;
-  state.lineUs = movedBy(state.lineUs, stepUs);
-  state.pausedUntilUs = movedBy(state.pausedUntilUs, stepUs);
-  if (limit.mode === 'fixed') state.start = startOf(limit, movedBy(state.start, stepUs));
-  if (limit.mode === 'sliding') state.start = Math.floor(nowUs / cellUs(limit));
-  state.entries = state.entries.map(({ us, total }) => ({ us: Math.max(0, us - stepUs), total }));
-}
 
 /** Tokens that count against the window now. For `sliding` rounded up. */
 export function usedOf(state: WindowState, limit: WindowLimit): number {
