@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../errors.ts';
+import type { RateLimit } from './rate.ts';
 
 // Half of what a double holds exactly is kept for debt (2^52 units), half of that for one bucket's capacity, so that no sum of
 // the two, here or in Lua, can leave the exact range of 2^53.
@@ -44,3 +45,11 @@ export function checkExact(
     );
   }
 }
+
+/** Tokens per period that so many units a microsecond are: for people, with three decimals. */
+export const tokensPerPeriod = ({ periodUs, options }: RateLimit, unitsPerUs: number): number =>
+  Math.round((unitsPerUs * options.periodMs * 1_000 * RATE_SCALE) / periodUs) / RATE_SCALE;
+
+/** The most units a microsecond that it may ever have had. */
+export const fastestRate = ({ rate, adaptive }: RateLimit): number =>
+  adaptive === null ? rate : Math.max(rate, Math.ceil(adaptive.max * RATE_SCALE));

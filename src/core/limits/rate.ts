@@ -141,14 +141,6 @@ function fillingUs(limit: RateLimit): number {
   return Math.ceil((limit.burst * limit.periodUs) / limit.rate / slowest / share);
 }
 
-/** Tokens per period that so many units a microsecond are: for people, with three decimals. */
-export const tokensPerPeriod = ({ periodUs, options }: RateLimit, unitsPerUs: number): number =>
-  Math.round((unitsPerUs * options.periodMs * 1_000 * RATE_SCALE) / periodUs) / RATE_SCALE;
-
-/** The most units a microsecond that it may ever have had. */
-export const fastestRate = ({ rate, adaptive }: RateLimit): number =>
-  adaptive === null ? rate : Math.max(rate, Math.ceil(adaptive.max * RATE_SCALE));
-
 function parseRateLimit(
   name: string,
   path: string,

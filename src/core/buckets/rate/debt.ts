@@ -1,4 +1,5 @@
-import { fastestRate, type RateLimit } from '../../limits/rate.ts';
+import type { RateLimit } from '../../limits/rate.ts';
+import { fastestRate } from '../../limits/rate-units.ts';
 import { used } from '../adaptive.ts';
 import { MAX_DEBT_UNITS, RECALL_US } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';

@@ -1,4 +1,4 @@
-import { tokensPerPeriod } from '../../limits/rate.ts';
+import { tokensPerPeriod } from '../../limits/rate-units.ts';
 import { observed } from '../adaptive.ts';
 import { ADAPTIVE_KEPT_US } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';

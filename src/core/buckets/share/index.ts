@@ -1,4 +1,4 @@
-import { tokensPerPeriod } from '../../limits/rate.ts';
+import { tokensPerPeriod } from '../../limits/rate-units.ts';
 import { SCALE } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
 import type { Kind } from '../kind.ts';

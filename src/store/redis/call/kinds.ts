@@ -2,7 +2,7 @@ import type { ConcurrencyDemand, Demand } from '../../../core/decide/demands.ts'
 import type { Charge } from '../../../core/decide/verdict.ts';
 import type { Adaptive } from '../../../core/limits/adaptive.ts';
 import type { Limit } from '../../../core/limits/limit.ts';
-import { fastestRate } from '../../../core/limits/rate.ts';
+import { fastestRate } from '../../../core/limits/rate-units.ts';
 import { KIND, LIMIT_FIELDS, LIMIT_PARTS, MODE, PART_FIELDS } from './protocol.ts';
 import type { Numbers } from './reply.ts';
 
