@@ -12,7 +12,7 @@ import { S, World } from '../../support/world.ts';
  * As much as there is, in whole tokens: as much from each limit, and what is less than a token stays where it is. Tokens that drip in and are
  * asked for again and again come to exactly what the rate is.
  */
-const numRuns = runs(1_500);
+const numRuns = runs(1_000);
 
 const limits: fc.Arbitrary<LimitsOptions> = fc
   .record({

@@ -12,7 +12,7 @@ import { runs } from '../../support/runs.ts';
  * units and without any tolerance. Granted is all that was not given back by `cancel`; what an operator forces is not counted.
  * What a start is while the clock stands still is told at `Entry`.
  */
-const numRuns = runs(4_000);
+const numRuns = runs(2_000);
 const doing = { acquire: 20, cancel: 6, force: 1, forget: 1 };
 
 it('grants no more than burst + rate x length in any interval, and as much', { timeout: 3_600_000 }, () => {

@@ -11,7 +11,7 @@ import { S, slotsOf, World, ZERO_US } from '../../support/world.ts';
  * Slots of any weight, many holders, a clock that steps back by less than a second, a limit that is raised and lowered, and states that are
  * forgotten. leases.model.test.ts goes through all that few of them can do.
  */
-const numRuns = runs(1_500);
+const numRuns = runs(1_000);
 
 const limitsOf = (max: number) => ({ slots: { kind: 'concurrency' as const, max, leaseMs: 2_000 } });
 

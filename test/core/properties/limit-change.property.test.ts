@@ -22,7 +22,7 @@ import { S, World } from '../../support/world.ts';
  *
  * All within what a bucket can owe, which is more than a century of work: debt beyond it is cut when units change.
  */
-const numRuns = runs(1_500);
+const numRuns = runs(1_000);
 const doing = { acquire: 20, cancel: 6, force: 1, forget: 1 };
 
 const versions = fc.array(

@@ -9,7 +9,7 @@ import { World } from '../../support/world.ts';
  * The other half of the guarantee: nothing is refused, and nobody waits, that need not be. A second oracle decides from a log of
  * what was granted, by the definition of the bound alone; it knows no debt. Both must say the same, always.
  */
-const numRuns = runs(1_000);
+const numRuns = runs(700);
 
 /** Microseconds are exact up to the year 2255. */
 const LAST_US = 5e15;

@@ -12,7 +12,7 @@ import { runs } from '../../support/runs.ts';
  * Pauses of a governor and of its keys, ended early or not, and limits that are changed meanwhile. Grants that were promised to start
  * more than a second after a change, or after the end of a governor's pause before its time, are recalled and do not start.
  */
-const numRuns = runs(1_500);
+const numRuns = runs(800);
 const timeout = 3_600_000;
 const seconds = withinSeconds(0);
 const doing = { acquire: 20, cancel: 2, settle: 2, pause: 3, resume: 2, forget: 1 };

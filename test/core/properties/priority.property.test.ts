@@ -9,7 +9,7 @@ import { S, WAITING, World } from '../../support/world.ts';
 /*
  * A reserve: what is kept of the burst for the more urgent. The less urgent never get at it, and the line does not stop who is urgent.
  */
-const numRuns = runs(1_500);
+const numRuns = runs(1_000);
 const HIGH = 0;
 const NORMAL = 1;
 const LOW = 2;
