@@ -1,19 +1,20 @@
 --[[
   What stays the same during one run of decide: what the caller asks, the moment, and the pause of the whole governor.
 ]]
-local Numbers = require 'numbers'
+local asText = require('numbers').asText
+local Pause = require 'buckets/pause'
 local C = require 'constants'
 
-local version, created, coldAtUs, pausedUntilUs, pausedAtUs, changedAtUs = unpack(redis.call('HMGET', KEYS[1],
-  'version', 'created', 'coldAt', 'closed', 'closedAt', 'updatedAt'))
+local version, created, coldAtUs, closed, closedFrom, pausedAtUs, changedAtUs = unpack(redis.call('HMGET', KEYS[1],
+  'version', 'created', 'coldAt', 'closed', 'closedFrom', 'closedAt', 'updatedAt'))
 local input, words = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
 if tonumber(version) ~= input[1] or tonumber(created) ~= input[2] then
   return { isCurrent = false }
 end
 
 local nowUs = require('clock').nowUs()
-coldAtUs, pausedUntilUs = tonumber(coldAtUs) or 0, tonumber(pausedUntilUs) or 0
-pausedAtUs, changedAtUs = tonumber(pausedAtUs) or 0, tonumber(changedAtUs) or 0
+local pause = Pause.of(closed, closedFrom)
+coldAtUs, pausedAtUs, changedAtUs = tonumber(coldAtUs) or 0, tonumber(pausedAtUs) or 0, tonumber(changedAtUs) or 0
 
 -- A clock was wrong when it wrote one of these times, and has been put right. Without this, all would stand still until then.
 local function rewrite(...)
@@ -21,15 +22,15 @@ local function rewrite(...)
 end
 if coldAtUs - nowUs > C.MAX_COLD_AHEAD_US then
   coldAtUs = nowUs
-  rewrite('coldAt', Numbers.asText(nowUs))
+  rewrite('coldAt', asText(nowUs))
 end
 if changedAtUs - nowUs > C.MAX_CLOCK_STEP_US then
   changedAtUs = nowUs
-  rewrite('updatedAt', Numbers.asText(nowUs))
+  rewrite('updatedAt', asText(nowUs))
 end
-if pausedAtUs - nowUs > C.MAX_CLOCK_STEP_US then
-  pausedUntilUs = Numbers.movedBy(pausedUntilUs, pausedAtUs - nowUs)
-  rewrite('closed', Numbers.asText(pausedUntilUs), 'closedAt', Numbers.asText(nowUs))
+if pause and pausedAtUs - nowUs > C.MAX_CLOCK_STEP_US then
+  pause = Pause.moved(pause, pausedAtUs - nowUs)
+  rewrite('closed', asText(pause.untilUs), 'closedFrom', asText(pause.fromUs), 'closedAt', asText(nowUs))
 end
 
 return {
@@ -39,5 +40,5 @@ return {
   version = input[1], nowUs = nowUs,
   coldAtUs = coldAtUs,           -- when all buckets without state were empty; 0: they are full
   changedAtUs = changedAtUs,     -- when the limits last changed
-  pausedUntilUs = pausedUntilUs, -- when the pause of the whole governor ends or ended; 0: there was none
+  pause = pause,                 -- the last of the whole governor; nil: there was none
 }

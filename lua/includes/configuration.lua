@@ -32,7 +32,7 @@ end
 -- far, slower limits must not find them empty again. `fillingUs`: the time it takes them; nil: nobody can tell.
 function Config.forgetEmpty(nowUs, fillingUs)
   if Config.closed > 0 and fillingUs and Config.closed + C.RAMP_US + fillingUs <= nowUs then
-    redis.call('HDEL', KEYS[1], 'closed', 'closedAt')
+    redis.call('HDEL', KEYS[1], 'closed', 'closedFrom', 'closedAt')
   end
   if Config.coldAt > 0 and fillingUs and Config.coldAt + fillingUs <= nowUs then
     Config.coldAt = 0

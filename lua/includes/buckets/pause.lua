@@ -1,80 +1,64 @@
 --[[
-  Pauses, and how a limit comes back after one; src/core/buckets/pause.ts is the model and says why. `endUs` is when the pause
-  ends or ended; 0: there was none.
+  Pauses, { fromUs, untilUs } or nil, and how work comes back after one; src/core/buckets/pause.ts is the model and says why.
 ]]
 local Pause = {}
 local C = require 'constants'
-local governorPausedUntilUs = require('call').pausedUntilUs
-local ceil, floor, max, sqrt = math.ceil, math.floor, math.max, math.sqrt
+local movedBy = require('numbers').movedBy
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
--- Settles when the pause of a bucket or of its governor ends, whichever is later. An adaptive limit has no ramp.
-function Pause.resolve(bucket)
-  local endUs = max(bucket.pausedUntilUs, governorPausedUntilUs)
-  bucket.pauseEndUs = endUs
-  bucket.rampEndUs = bucket.limit.adaptive and 0 or endUs
+-- From the fields `closed` and `closedFrom`. An older version wrote no beginning: then it is taken for a long one.
+function Pause.of(closed, closedFrom)
+  local untilUs = tonumber(closed)
+  return untilUs and { fromUs = tonumber(closedFrom) or untilUs - C.RAMP_US, untilUs = untilUs }
 end
 
-local function isRamping(us, endUs)
-  return endUs > 0 and us < endUs + C.RAMP_US
-end
-Pause.isRamping = isRamping
-
--- A time on the slower clock, but for a constant.
-local function rampedUs(us, endUs)
-  local since = us - endUs
-  if since <= 0 or endUs == 0 then
-    return us
-  elseif since >= C.RAMP_US then
-    return us - C.RAMP_US / 2
-  end
-  return endUs + floor((since * since) / (2 * C.RAMP_US))
+-- As it is after the clock that wrote it was put back.
+function Pause.moved(pause, stepUs)
+  return pause and { fromUs = movedBy(pause.fromUs, stepUs), untilUs = movedBy(pause.untilUs, stepUs) }
 end
 
--- Microseconds of the whole rate that the time between is worth.
-function Pause.rampedElapsedUs(fromUs, toUs, endUs)
-  if endUs == 0 then
-    return toUs - fromUs
-  end
-  return rampedUs(toUs, endUs) - rampedUs(fromUs, endUs)
+-- How long work takes to come back in full.
+function Pause.rampUs(pause)
+  return max(0, min(C.RAMP_US, pause.untilUs - pause.fromUs))
 end
 
-local function ceilSqrt(square)
-  local root = ceil(sqrt(square))
-  while (root - 1) * (root - 1) >= square do
-    root = root - 1
+-- Settles which pause of a bucket, its own or its governor's, ends later.
+function Pause.resolve(bucket, governorPause)
+  local own, pause = bucket.pause, governorPause
+  if own and not (pause and pause.untilUs > own.untilUs) then
+    pause = own
   end
-  while root * root < square do
-    root = root + 1
-  end
-  return root
+  bucket.laterPause, bucket.pauseEndUs = pause, pause and pause.untilUs or 0
 end
 
--- The first microsecond by which the time since `fromUs` is worth `us` of the whole rate.
-function Pause.rampedDeadlineUs(us, fromUs, endUs)
-  if us <= 0 then
-    return fromUs
-  elseif endUs == 0 then
-    return fromUs + us
+-- How much of `whole` (slots, tokens of a window) is there at `us`.
+function Pause.opened(whole, pause, us)
+  if not pause then
+    return whole
   end
-  local since = rampedUs(fromUs, endUs) + us - endUs
-  if since <= 0 then
-    return endUs + since
-  elseif since >= C.RAMP_US / 2 then
-    return endUs + since + C.RAMP_US / 2
+  local rampUs = Pause.rampUs(pause)
+  if us >= pause.untilUs + rampUs then
+    return whole
+  elseif us < pause.untilUs then
+    return 0
   end
-  return endUs + ceilSqrt(2 * C.RAMP_US * since)
+  return max(1, floor((whole * floor(((us - pause.untilUs) * 1000) / rampUs)) / 1000))
 end
 
-function Pause.slotsInRamp(slots, us, endUs)
-  if not isRamping(us, endUs) then
-    return slots
+-- The first microsecond at which so much of it is there.
+function Pause.whenOpened(needed, whole, pause)
+  if needed <= 1 then
+    return pause.untilUs
   end
-  return us < endUs and 0 or max(1, floor((slots * (us - endUs)) / C.RAMP_US))
+  return pause.untilUs + ceil((ceil((needed * 1000) / whole) * Pause.rampUs(pause)) / 1000)
 end
 
--- The first microsecond at which there are so many slots, as far as the ramp is concerned.
-function Pause.slotsReturnUs(needed, slots, endUs)
-  return endUs + ceil((needed * C.RAMP_US) / slots)
+-- The pause after somebody pauses until then: the longest wins.
+function Pause.longer(before, nowUs, untilUs)
+  if not before or before.untilUs <= nowUs then
+    return { fromUs = nowUs, untilUs = untilUs }
+  end
+  return { fromUs = before.fromUs, untilUs = max(before.untilUs, untilUs) }
 end
 
 return Pause

@@ -1,5 +1,6 @@
 --[[
-  What is written of a bucket of any kind: at, granted, line, refused, closed (end of its pause).
+  What is written of a bucket of any kind: at, granted, line, refused, closed and closedFrom (end and beginning of its
+  pause).
 ]]
 local Fields = require 'fields'
 local expireAfterMs = require('clock').expireAfterMs
@@ -13,7 +14,10 @@ function State.save(bucket, expiresUs, ...)
   Fields.set('granted', bucket.granted)
   Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
   Fields.setOrDelete('refused', bucket.refused, 0)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
+  if bucket.pause then
+    Fields.set('closed', bucket.pause.untilUs)
+    Fields.set('closedFrom', bucket.pause.fromUs)
+  end
   Fields.write(bucket.key)
   expireAfterMs(bucket.key, ms)
   for _, key in ipairs { ... } do

@@ -9,14 +9,14 @@ local put = require('reply').put
 local input, words, nowUs = Call.input, Call.words, Call.nowUs
 local max, min = math.max, math.min
 
-local function pauseUntil(bucket, us)
+local function setPause(bucket, newPause)
   local kind = bucket.kind
   bucket.lineUs = bucket.openUs
-  if kind.pauseUntil then
-    kind.pauseUntil(bucket, us)
+  if kind.stateNow then
+    kind.stateNow(bucket)
   end
-  bucket.pausedUntilUs = us
-  Pause.resolve(bucket)
+  bucket.pause = newPause
+  Pause.resolve(bucket, Call.pause)
   bucket.exists, bucket.changed = true, true
   View.register(bucket)
 end
@@ -33,7 +33,7 @@ local function pause(position)
     if bucket.kind.paused then
       bucket.kind.paused(bucket)
     end
-    pauseUntil(bucket, max(bucket.pausedUntilUs, untilUs))
+    setPause(bucket, Pause.longer(bucket.pause, nowUs, untilUs))
   end
   tell(words[input[position + 1]])
   return position + 3 + count
@@ -43,11 +43,12 @@ local function resume(position)
   local count = input[position + 1]
   for at = position + 2, position + 1 + count do
     local bucket = View.bucketFor(View.bucket(input[at]))
-    if bucket.pausedUntilUs > nowUs then
+    local before = bucket.pause
+    if before and before.untilUs > nowUs then
+      setPause(bucket, { fromUs = before.fromUs, untilUs = max(nowUs, bucket.atUs) })
       if bucket.kind.resumed then
         bucket.kind.resumed(bucket)
       end
-      pauseUntil(bucket, nowUs)
     end
   end
   tell(words[input[position]])

@@ -95,7 +95,7 @@ return function(count, refusing, reason)
     end
   end
   -- A pause of the whole governor is nobody's in particular, whichever of its limits says so.
-  local isGovernorPause = reason == REASON.paused and Call.pausedUntilUs - nowUs >= bucket.seenPausedUs
+  local isGovernorPause = reason == REASON.paused and Call.pause and Call.pause.untilUs - nowUs >= bucket.seenPausedUs
   put(0)
   put(refusing - 1)
   put(isGovernorPause and REASON.governorPaused or reason)

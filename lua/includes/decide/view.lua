@@ -17,7 +17,7 @@
     charge, (tell), (giveBack), (settle), (observe)              a grant and what comes after it
     (lineAfterUs), (passesLine), (patienceUs)                   the line
     (refused), (contends), (restate), (keepPlace), (wake)       what a refusal leaves
-    (paused), (resumed), (pauseUntil)                           pauses
+    (paused), (resumed), (stateNow)                             pauses
     remaining, available, effective                             what it looks like
   And reason, the number of the refusals of its own; reserves: it grants for later; hasQueue: it has a queue instead of a line.
 ]]

@@ -8,7 +8,7 @@ export interface Script {
 
 export const configureScript: Script = {
   name: 'configure',
-  sha1: '69367bb08dd795a8dac510819ed8cb5ced80547f',
+  sha1: 'cea72e7cb34ec6ca3a76ac60b885ea861d8fc093',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -42,7 +42,7 @@ function Config.replyAs(outcome)
 end
 function Config.forgetEmpty(nowUs, fillingUs)
   if Config.closed > 0 and fillingUs and Config.closed + 1000000 + fillingUs <= nowUs then
-    redis.call('HDEL', KEYS[1], 'closed', 'closedAt')
+    redis.call('HDEL', KEYS[1], 'closed', 'closedFrom', 'closedAt')
   end
   if Config.coldAt > 0 and fillingUs and Config.coldAt + fillingUs <= nowUs then
     Config.coldAt = 0
@@ -107,7 +107,7 @@ return Config.replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'ca656ac5961e973304428d58e02f84f8fd34f9a8',
+  sha1: 'd8975f75b60f4d3302f3ff30777bb531abbae87c',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -119,30 +119,31 @@ local function require(name)
 end
 parts = {
 ['call'] = function()
-local Numbers = require 'numbers'
-local version, created, coldAtUs, pausedUntilUs, pausedAtUs, changedAtUs = unpack(redis.call('HMGET', KEYS[1],
-  'version', 'created', 'coldAt', 'closed', 'closedAt', 'updatedAt'))
+local asText = require('numbers').asText
+local Pause = require 'buckets/pause'
+local version, created, coldAtUs, closed, closedFrom, pausedAtUs, changedAtUs = unpack(redis.call('HMGET', KEYS[1],
+  'version', 'created', 'coldAt', 'closed', 'closedFrom', 'closedAt', 'updatedAt'))
 local input, words = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
 if tonumber(version) ~= input[1] or tonumber(created) ~= input[2] then
   return { isCurrent = false }
 end
 local nowUs = require('clock').nowUs()
-coldAtUs, pausedUntilUs = tonumber(coldAtUs) or 0, tonumber(pausedUntilUs) or 0
-pausedAtUs, changedAtUs = tonumber(pausedAtUs) or 0, tonumber(changedAtUs) or 0
+local pause = Pause.of(closed, closedFrom)
+coldAtUs, pausedAtUs, changedAtUs = tonumber(coldAtUs) or 0, tonumber(pausedAtUs) or 0, tonumber(changedAtUs) or 0
 local function rewrite(...)
   redis.call('HSET', KEYS[1], ...)
 end
 if coldAtUs - nowUs > 60000000 then
   coldAtUs = nowUs
-  rewrite('coldAt', Numbers.asText(nowUs))
+  rewrite('coldAt', asText(nowUs))
 end
 if changedAtUs - nowUs > 1000000 then
   changedAtUs = nowUs
-  rewrite('updatedAt', Numbers.asText(nowUs))
+  rewrite('updatedAt', asText(nowUs))
 end
-if pausedAtUs - nowUs > 1000000 then
-  pausedUntilUs = Numbers.movedBy(pausedUntilUs, pausedAtUs - nowUs)
-  rewrite('closed', Numbers.asText(pausedUntilUs), 'closedAt', Numbers.asText(nowUs))
+if pause and pausedAtUs - nowUs > 1000000 then
+  pause = Pause.moved(pause, pausedAtUs - nowUs)
+  rewrite('closed', asText(pause.untilUs), 'closedFrom', asText(pause.fromUs), 'closedAt', asText(nowUs))
 end
 return {
   isCurrent = true,
@@ -151,7 +152,7 @@ return {
   version = input[1], nowUs = nowUs,
   coldAtUs = coldAtUs,           -- when all buckets without state were empty; 0: they are full
   changedAtUs = changedAtUs,     -- when the limits last changed
-  pausedUntilUs = pausedUntilUs, -- when the pause of the whole governor ends or ended; 0: there was none
+  pause = pause,                 -- the last of the whole governor; nil: there was none
 }
 end,
 ['numbers'] = function()
@@ -164,6 +165,53 @@ function Numbers.movedBy(us, stepUs)
   return us == 0 and 0 or max(0, us - stepUs)
 end
 return Numbers
+end,
+['buckets/pause'] = function()
+local Pause = {}
+local movedBy = require('numbers').movedBy
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+function Pause.of(closed, closedFrom)
+  local untilUs = tonumber(closed)
+  return untilUs and { fromUs = tonumber(closedFrom) or untilUs - 1000000, untilUs = untilUs }
+end
+function Pause.moved(pause, stepUs)
+  return pause and { fromUs = movedBy(pause.fromUs, stepUs), untilUs = movedBy(pause.untilUs, stepUs) }
+end
+function Pause.rampUs(pause)
+  return max(0, min(1000000, pause.untilUs - pause.fromUs))
+end
+function Pause.resolve(bucket, governorPause)
+  local own, pause = bucket.pause, governorPause
+  if own and not (pause and pause.untilUs > own.untilUs) then
+    pause = own
+  end
+  bucket.laterPause, bucket.pauseEndUs = pause, pause and pause.untilUs or 0
+end
+function Pause.opened(whole, pause, us)
+  if not pause then
+    return whole
+  end
+  local rampUs = Pause.rampUs(pause)
+  if us >= pause.untilUs + rampUs then
+    return whole
+  elseif us < pause.untilUs then
+    return 0
+  end
+  return max(1, floor((whole * floor(((us - pause.untilUs) * 1000) / rampUs)) / 1000))
+end
+function Pause.whenOpened(needed, whole, pause)
+  if needed <= 1 then
+    return pause.untilUs
+  end
+  return pause.untilUs + ceil((ceil((needed * 1000) / whole) * Pause.rampUs(pause)) / 1000)
+end
+function Pause.longer(before, nowUs, untilUs)
+  if not before or before.untilUs <= nowUs then
+    return { fromUs = nowUs, untilUs = untilUs }
+  end
+  return { fromUs = before.fromUs, untilUs = max(before.untilUs, untilUs) }
+end
+return Pause
 end,
 ['clock'] = function()
 local asText = require('numbers').asText
@@ -566,7 +614,7 @@ return function(count, refusing, reason)
       countRefusal(bucket)
     end
   end
-  local isGovernorPause = reason == 6 and Call.pausedUntilUs - nowUs >= bucket.seenPausedUs
+  local isGovernorPause = reason == 6 and Call.pause and Call.pause.untilUs - nowUs >= bucket.seenPausedUs
   put(0)
   put(refusing - 1)
   put(isGovernorPause and 7 or reason)
@@ -759,14 +807,14 @@ local Call = require 'call'
 local put = require('reply').put
 local input, words, nowUs = Call.input, Call.words, Call.nowUs
 local max, min = math.max, math.min
-local function pauseUntil(bucket, us)
+local function setPause(bucket, newPause)
   local kind = bucket.kind
   bucket.lineUs = bucket.openUs
-  if kind.pauseUntil then
-    kind.pauseUntil(bucket, us)
+  if kind.stateNow then
+    kind.stateNow(bucket)
   end
-  bucket.pausedUntilUs = us
-  Pause.resolve(bucket)
+  bucket.pause = newPause
+  Pause.resolve(bucket, Call.pause)
   bucket.exists, bucket.changed = true, true
   View.register(bucket)
 end
@@ -781,7 +829,7 @@ local function pause(position)
     if bucket.kind.paused then
       bucket.kind.paused(bucket)
     end
-    pauseUntil(bucket, max(bucket.pausedUntilUs, untilUs))
+    setPause(bucket, Pause.longer(bucket.pause, nowUs, untilUs))
   end
   tell(words[input[position + 1]])
   return position + 3 + count
@@ -790,80 +838,18 @@ local function resume(position)
   local count = input[position + 1]
   for at = position + 2, position + 1 + count do
     local bucket = View.bucketFor(View.bucket(input[at]))
-    if bucket.pausedUntilUs > nowUs then
+    local before = bucket.pause
+    if before and before.untilUs > nowUs then
+      setPause(bucket, { fromUs = before.fromUs, untilUs = max(nowUs, bucket.atUs) })
       if bucket.kind.resumed then
         bucket.kind.resumed(bucket)
       end
-      pauseUntil(bucket, nowUs)
     end
   end
   tell(words[input[position]])
   return position + 2 + count
 end
 return { pause = pause, resume = resume }
-end,
-['buckets/pause'] = function()
-local Pause = {}
-local governorPausedUntilUs = require('call').pausedUntilUs
-local ceil, floor, max, sqrt = math.ceil, math.floor, math.max, math.sqrt
-function Pause.resolve(bucket)
-  local endUs = max(bucket.pausedUntilUs, governorPausedUntilUs)
-  bucket.pauseEndUs = endUs
-  bucket.rampEndUs = bucket.limit.adaptive and 0 or endUs
-end
-local function isRamping(us, endUs)
-  return endUs > 0 and us < endUs + 1000000
-end
-Pause.isRamping = isRamping
-local function rampedUs(us, endUs)
-  local since = us - endUs
-  if since <= 0 or endUs == 0 then
-    return us
-  elseif since >= 1000000 then
-    return us - 1000000 / 2
-  end
-  return endUs + floor((since * since) / (2 * 1000000))
-end
-function Pause.rampedElapsedUs(fromUs, toUs, endUs)
-  if endUs == 0 then
-    return toUs - fromUs
-  end
-  return rampedUs(toUs, endUs) - rampedUs(fromUs, endUs)
-end
-local function ceilSqrt(square)
-  local root = ceil(sqrt(square))
-  while (root - 1) * (root - 1) >= square do
-    root = root - 1
-  end
-  while root * root < square do
-    root = root + 1
-  end
-  return root
-end
-function Pause.rampedDeadlineUs(us, fromUs, endUs)
-  if us <= 0 then
-    return fromUs
-  elseif endUs == 0 then
-    return fromUs + us
-  end
-  local since = rampedUs(fromUs, endUs) + us - endUs
-  if since <= 0 then
-    return endUs + since
-  elseif since >= 1000000 / 2 then
-    return endUs + since + 1000000 / 2
-  end
-  return endUs + ceilSqrt(2 * 1000000 * since)
-end
-function Pause.slotsInRamp(slots, us, endUs)
-  if not isRamping(us, endUs) then
-    return slots
-  end
-  return us < endUs and 0 or max(1, floor((slots * (us - endUs)) / 1000000))
-end
-function Pause.slotsReturnUs(needed, slots, endUs)
-  return endUs + ceil((needed * 1000000) / slots)
-end
-return Pause
 end,
 ['buckets/rate/index'] = function()
 local Debt = require 'buckets/rate/debt'
@@ -876,7 +862,7 @@ local Call = require 'call'
 local Ask = require 'ask'
 local put = require('reply').put
 local Rate = { reason = 0, reserves = true }
-local nowUs, coldAtUs, governorPausedUntilUs, version = Call.nowUs, Call.coldAtUs, Call.pausedUntilUs, Call.version
+local nowUs, coldAtUs, governorPause, version = Call.nowUs, Call.coldAtUs, Call.pause, Call.version
 local debtWaitUs = Debt.waitUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 local function expiresAfter(bucket, fullUs)
@@ -887,29 +873,30 @@ local function expiresAfter(bucket, fullUs)
   return us + 1000000
 end
 function Rate.expiresUs(bucket)
-  return bucket.changed and expiresAfter(bucket, Debt.fullUs(bucket, bucket.pausedUntilUs)) or bucket.storedExpiresUs
+  return bucket.changed and expiresAfter(bucket, Debt.fullAtUs(bucket)) or bucket.storedExpiresUs
 end
 function Rate.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local debt, atUs, lineUs, granted, refused, lastUs, pausedUntilUs, rate, periodUs, burst,
-    storedVersion, refusingSinceUs, penaltyUntilUs, adaptive, promised, rampFromUs = unpack(redis.call('HMGET', key,
-    'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'rate', 'unit', 'burst',
+  local debt, atUs, lineUs, granted, refused, lastUs, closed, closedFrom, rate, periodUs, burst,
+    storedVersion, refusingSinceUs, penaltyUntilUs, adaptive, promised, oldRamp = unpack(redis.call('HMGET', key,
+    'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'closedFrom', 'rate', 'unit', 'burst',
     'version', 'over', 'penalty', 'adaptive', 'promised', 'ramp'))
-  local exists = (debt or atUs or lineUs or granted or refused or lastUs or pausedUntilUs or rate) and true or false
-  local emptyUs = exists and 0 or max(coldAtUs, min(governorPausedUntilUs, nowUs))
-  local aheadUs = max(0, emptyUs - nowUs)
+  local exists = (debt or atUs or lineUs or granted or refused or lastUs or closed or rate) and true or false
+  local fullAtUs = governorPause and governorPause.untilUs <= nowUs and governorPause.untilUs or nowUs
+  local coldUs = exists and 0 or coldAtUs
+  local aheadUs = max(0, coldUs - nowUs)
   local describes = periodUs and burst and storedVersion and rate
   local bucket = {
     kind = Rate, limit = limit, key = key, exists = exists, changed = false,
-    debt = tonumber(debt) or (emptyUs > 0 and min(4503599627370496, limit.burst * limit.periodUs + aheadUs * limit.rate) or 0),
-    atUs = tonumber(atUs) or (emptyUs > 0 and emptyUs - aheadUs or nowUs),
+    debt = tonumber(debt) or (coldUs > 0 and min(4503599627370496, limit.burst * limit.periodUs + aheadUs * limit.rate) or 0),
+    atUs = tonumber(atUs) or (coldUs > 0 and coldUs - aheadUs) or (exists and nowUs or fullAtUs),
     lineUs = tonumber(lineUs) or 0, granted = tonumber(granted) or 0, refused = tonumber(refused) or 0,
-    lastUs = tonumber(lastUs) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    lastUs = tonumber(lastUs) or 0, pause = Pause.of(closed, closedFrom),
     rate = tonumber(rate) or limit.rate, periodUs = tonumber(periodUs) or limit.periodUs,
     refusingSinceUs = tonumber(refusingSinceUs) or 0, penaltyUntilUs = tonumber(penaltyUntilUs) or 0,
-    promised = tonumber(promised) or 0, rampFromUs = tonumber(rampFromUs) or 0,
-    capacity = limit.burst * limit.periodUs, pauseEndUs = 0, rampEndUs = 0, openUs = 0,
-    storedRate = nil, storedLineUs = 0, storedRefused = 0, storedRefusingSinceUs = 0, storedPromised = 0, storedRampFromUs = 0,
+    promised = tonumber(promised) or 0, oldRamp = tonumber(oldRamp) or 0,
+    capacity = limit.burst * limit.periodUs, pauseEndUs = 0, openUs = 0,
+    storedRate = nil, storedLineUs = 0, storedRefused = 0, storedRefusingSinceUs = 0, storedPromised = 0,
     storedExpiresUs = 0, hadAdaptive = adaptive ~= false, adaptive = nil, sameTerms = false, outdated = false, current = false,
     attribute = 0, seenWaitUs = 0, seenPausedUs = 0, seenLineUs = 0, seenAheadUs = 0, seenEarlyUs = 0,
   }
@@ -919,15 +906,16 @@ function Rate.load(limit, keyNumber)
   elseif adaptive then
     bucket.adaptive = require('buckets/adaptive').fromText(adaptive)
   end
-  Pause.resolve(bucket)
+  if bucket.oldRamp > 0 and bucket.lastUs > bucket.atUs then
+    bucket.debt = min(4503599627370496, bucket.debt + (bucket.rate * 1000000) / 2)
+  end
+  Pause.resolve(bucket, governorPause)
   local storedAtUs, storedPauseEndUs = bucket.atUs, bucket.pauseEndUs
   bucket.storedRate, bucket.storedLineUs, bucket.storedRefused = bucket.rate, bucket.lineUs, bucket.refused
   bucket.storedRefusingSinceUs, bucket.storedPromised = bucket.refusingSinceUs, bucket.promised
-  bucket.storedRampFromUs = bucket.rampFromUs
   bucket.sameTerms = bucket.periodUs == limit.periodUs and burst == limit.burst and storedVersion == version
-  local fullSinceUs = Debt.fullUs(bucket, storedPauseEndUs)
-  bucket.storedExpiresUs = expiresAfter(bucket,
-    storedPauseEndUs == bucket.pausedUntilUs and fullSinceUs or Debt.fullUs(bucket, bucket.pausedUntilUs))
+  local fullSinceUs = Debt.fullAtUs(bucket, governorPause)
+  bucket.storedExpiresUs = expiresAfter(bucket, governorPause and Debt.fullAtUs(bucket) or fullSinceUs)
   Drain.toNow(bucket, limit, burst, storedVersion)
   local isFull = bucket.debt == 0 and bucket.pauseEndUs <= bucket.atUs
   Line.open(bucket, isFull, fullSinceUs)
@@ -951,7 +939,7 @@ function Rate.passesLine(bucket)
   return bucket.limit.kept and Ask.priority == 0
 end
 function Rate.lineAfterUs(bucket, cost, fromUs)
-  return Pause.rampedDeadlineUs(ceil((cost * bucket.limit.periodUs) / bucket.rate), fromUs, bucket.rampEndUs)
+  return fromUs + ceil((cost * bucket.limit.periodUs) / bucket.rate)
 end
 function Rate.canReserve(bucket)
   local limit = bucket.limit
@@ -965,7 +953,7 @@ function Rate.charge(bucket, cost, startUs)
   local atUs, units = bucket.atUs, cost * bucket.limit.periodUs
   local aheadUs, pushed = startUs > atUs and startUs - atUs or 0, 0
   if aheadUs > 0 then
-    pushed = max(0, Pause.rampedElapsedUs(atUs, atUs + aheadUs, bucket.rampEndUs) * bucket.rate - bucket.debt)
+    pushed = max(0, aheadUs * bucket.rate - bucket.debt)
     bucket.lastUs = max(bucket.lastUs, atUs + aheadUs)
     if aheadUs > 1000000 and cost <= bucket.limit.burst then
       bucket.promised = bucket.promised + pushed + units
@@ -991,7 +979,7 @@ function Rate.giveBack(bucket, _, cost, grantedAfter, pushed)
     return false
   end
   local units = cost * bucket.limit.periodUs + pushed
-  bucket.debt = min(bucket.debt, max(Debt.owedByPause(bucket), bucket.debt - units))
+  bucket.debt = min(bucket.debt, max(Debt.emptiedUnits(bucket), bucket.debt - units))
   bucket.promised = max(0, bucket.promised - units)
   bucket.granted = bucket.granted - cost
   bucket.changed = true
@@ -1006,7 +994,7 @@ function Rate.settle(bucket, startUs, cost, actual)
     local elapsedUs, paid = max(0, bucket.atUs - startUs), cost * periodUs
     local undrained = elapsedUs >= ceil(paid / fastest) and 0 or paid - elapsedUs * fastest
     local left = bucket.debt - min((cost - actual) * periodUs, undrained)
-    bucket.debt = min(bucket.debt, max(Debt.owedByPause(bucket), left))
+    bucket.debt = min(bucket.debt, max(Debt.emptiedUnits(bucket), left))
   end
   bucket.changed = true
 end
@@ -1028,7 +1016,7 @@ function Rate.paused(bucket)
   bucket.refusingSinceUs = 0
 end
 function Rate.resumed(bucket)
-  bucket.debt = max(bucket.debt, bucket.capacity)
+  bucket.debt = Debt.debtAt(bucket, bucket.atUs, governorPause)
 end
 function Rate.remaining(bucket)
   return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.periodUs))
@@ -1056,7 +1044,7 @@ function Rate.save(bucket)
   end
   Fields.setOrDelete('last', bucket.lastUs, 0)
   Fields.setOrDelete('promised', bucket.promised, bucket.storedPromised)
-  Fields.setOrDelete('ramp', bucket.rampFromUs, bucket.storedRampFromUs)
+  Fields.setOrDelete('ramp', 0, bucket.oldRamp)
   Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
   Fields.setOrDelete('penalty', bucket.penaltyUntilUs, 0)
   if bucket.adaptive or bucket.hadAdaptive then
@@ -1069,7 +1057,7 @@ end,
 ['buckets/rate/debt'] = function()
 local Pause = require 'buckets/pause'
 local Debt = {}
-local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
+local governorPause = require('call').pause
 local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
 function Debt.convert(debt, fromPeriodUs, toPeriodUs)
   local fraction = fmod(debt, fromPeriodUs)
@@ -1094,25 +1082,34 @@ local function drainedBy(bucket, debt, elapsedUs)
   return elapsedUs >= ceil(debt / bucket.rate) and 0 or debt - elapsedUs * bucket.rate
 end
 Debt.drainedBy = drainedBy
-local function rampEndUs(bucket, pauseEndUs)
-  return bucket.limit.adaptive and 0 or pauseEndUs
+local function emptiedBy(bucket, pause)
+  return bucket.limit.burst * bucket.periodUs + ceil((bucket.rate * Pause.rampUs(pause)) / 2)
 end
-local function debtAt(bucket, us, pauseEndUs)
-  local atUs, debt = bucket.atUs, bucket.debt
-  if pauseEndUs < atUs or pauseEndUs > us then
-    return us == atUs and debt or drainedBy(bucket, debt, rampedElapsedUs(atUs, us, rampEndUs(bucket, pauseEndUs)))
+local function through(bucket, pause, atUs, debt, us)
+  if not pause or pause.untilUs < atUs or pause.untilUs > us then
+    return atUs, debt
   end
-  local capacity = min(4503599627370496, bucket.limit.burst * bucket.periodUs)
-  local atEnd = max(capacity, drainedBy(bucket, debt, pauseEndUs - atUs))
-  return drainedBy(bucket, atEnd, rampedElapsedUs(pauseEndUs, us, rampEndUs(bucket, pauseEndUs)))
+  return pause.untilUs,
+    max(min(4503599627370496, emptiedBy(bucket, pause)), drainedBy(bucket, debt, pause.untilUs - atUs))
 end
-Debt.at = debtAt
-function Debt.owedByPause(bucket)
-  local pauseEndUs = bucket.pauseEndUs
-  if pauseEndUs == 0 or pauseEndUs > bucket.atUs then
+local function debtAt(bucket, us, other)
+  local first, atUs, debt = bucket.pause, bucket.atUs, bucket.debt
+  if first and other and other.untilUs < first.untilUs then
+    first, other = other, first
+  end
+  atUs, debt = through(bucket, first, atUs, debt, us)
+  atUs, debt = through(bucket, other, atUs, debt, us)
+  return drainedBy(bucket, debt, us - atUs)
+end
+Debt.debtAt = debtAt
+local function emptiedSince(bucket, pause)
+  if not pause or pause.untilUs > bucket.atUs then
     return 0
   end
-  return drainedBy(bucket, bucket.capacity, rampedElapsedUs(pauseEndUs, bucket.atUs, bucket.rampEndUs))
+  return drainedBy(bucket, emptiedBy(bucket, pause), bucket.atUs - pause.untilUs)
+end
+function Debt.emptiedUnits(bucket)
+  return max(emptiedSince(bucket, bucket.pause), emptiedSince(bucket, governorPause))
 end
 function Debt.keptTokens(limit, priority)
   if not limit.kept or priority == 0 then
@@ -1125,15 +1122,14 @@ local function askedTokens(limit, cost, priority)
   return limit.kept and within + min(Debt.keptTokens(limit, priority), limit.burst - within) or within
 end
 function Debt.waitUs(bucket, cost, priority)
-  local limit, pauseEndUs = bucket.limit, bucket.pauseEndUs
-  local fromUs = max(bucket.atUs, pauseEndUs)
-  local excess = debtAt(bucket, fromUs, pauseEndUs) + askedTokens(limit, cost, priority) * limit.periodUs - bucket.capacity
-  return excess <= 0 and 0 or rampedDeadlineUs(ceil(excess / bucket.rate), fromUs, bucket.rampEndUs) - bucket.atUs
+  local limit, fromUs = bucket.limit, max(bucket.atUs, bucket.pauseEndUs)
+  local asked = askedTokens(limit, cost, priority) * limit.periodUs
+  local over = debtAt(bucket, fromUs, governorPause) + asked - bucket.capacity
+  return over <= 0 and 0 or fromUs - bucket.atUs + ceil(over / bucket.rate)
 end
-function Debt.fullUs(bucket, pauseEndUs)
-  local fromUs = max(bucket.atUs, pauseEndUs)
-  local debt = debtAt(bucket, fromUs, pauseEndUs)
-  return rampedDeadlineUs(ceil(debt / bucket.rate), fromUs, rampEndUs(bucket, pauseEndUs))
+function Debt.fullAtUs(bucket, other)
+  local fromUs = max(bucket.atUs, bucket.pause and bucket.pause.untilUs or 0, other and other.untilUs or 0)
+  return fromUs + ceil(debtAt(bucket, fromUs, other) / bucket.rate)
 end
 return Debt
 end,
@@ -1144,7 +1140,7 @@ local Call = require 'call'
 local movedBy = require('numbers').movedBy
 local Drain = {}
 local nowUs, version, changedAtUs = Call.nowUs, Call.version, Call.changedAtUs
-local drainedBy, debtAt, changeRate, rampedElapsedUs = Debt.drainedBy, Debt.at, Debt.changeRate, Pause.rampedElapsedUs
+local drainedBy, debtAt, changeRate = Debt.drainedBy, Debt.debtAt, Debt.changeRate
 local ceil, max, min = math.ceil, math.max, math.min
 local function adaptedState(bucket, limit)
   local Adaptive, state = require 'buckets/adaptive', bucket.adaptive
@@ -1157,19 +1153,20 @@ end
 local function stepBack(bucket)
   local stepUs = bucket.atUs - nowUs
   bucket.atUs = nowUs
-  for _, time in ipairs { 'lineUs', 'lastUs', 'pausedUntilUs', 'rampFromUs', 'refusingSinceUs', 'penaltyUntilUs' } do
+  for _, time in ipairs { 'lineUs', 'lastUs', 'refusingSinceUs', 'penaltyUntilUs' } do
     bucket[time] = movedBy(bucket[time], stepUs)
   end
-  Pause.resolve(bucket)
+  bucket.pause = Pause.moved(bucket.pause, stepUs)
+  Pause.resolve(bucket, Call.pause)
 end
 local function advance(bucket, us)
   if us < bucket.atUs then
     return
   end
   if bucket.promised > 0 then
-    bucket.promised = drainedBy(bucket, bucket.promised, rampedElapsedUs(bucket.atUs, us, bucket.rampEndUs))
+    bucket.promised = drainedBy(bucket, bucket.promised, us - bucket.atUs)
   end
-  bucket.debt = debtAt(bucket, us, bucket.pauseEndUs)
+  bucket.debt = debtAt(bucket, us, Call.pause)
   bucket.atUs = us
 end
 function Drain.rateAt(bucket, us)
@@ -1205,9 +1202,6 @@ function Drain.toNow(bucket, limit, burst, storedVersion)
   if bucket.atUs - nowUs > 1000000 then
     stepBack(bucket)
   end
-  if bucket.rampFromUs ~= 0 and bucket.rampFromUs ~= bucket.rampEndUs and bucket.lastUs > bucket.atUs then
-    bucket.debt = min(4503599627370496, bucket.debt + (bucket.rate * 1000000) / 2)
-  end
   bucket.adaptive = limit.adaptive and adaptedState(bucket, limit) or nil
   local rate = Drain.rateAt(bucket, nowUs)
   if storedVersion ~= version or bucket.periodUs ~= limit.periodUs then
@@ -1222,8 +1216,6 @@ function Drain.toNow(bucket, limit, burst, storedVersion)
     bucket.promised = 0
   end
   changeRate(bucket, rate)
-  local isRamping = bucket.pauseEndUs <= nowUs and Pause.isRamping(nowUs, bucket.rampEndUs)
-  bucket.rampFromUs = isRamping and bucket.pauseEndUs or 0
 end
 return Drain
 end,
@@ -1447,7 +1439,10 @@ function State.save(bucket, expiresUs, ...)
   Fields.set('granted', bucket.granted)
   Fields.setOrDelete('line', bucket.lineUs, bucket.storedLineUs)
   Fields.setOrDelete('refused', bucket.refused, 0)
-  Fields.setOrDelete('closed', bucket.pausedUntilUs, 0)
+  if bucket.pause then
+    Fields.set('closed', bucket.pause.untilUs)
+    Fields.set('closedFrom', bucket.pause.fromUs)
+  end
   Fields.write(bucket.key)
   expireAfterMs(bucket.key, ms)
   for _, key in ipairs { ... } do
@@ -1474,7 +1469,8 @@ local Pause = require 'buckets/pause'
 local Fields = require 'fields'
 local State = require 'buckets/state'
 local asText = require('numbers').asText
-local nowUs = require('call').nowUs
+local Call = require 'call'
+local nowUs = Call.nowUs
 local Window = { reason = 3 }
 local cellUs, usedOf = Counts.cellUs, Counts.used
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
@@ -1482,13 +1478,14 @@ function Window.expiresUs(bucket)
   if not bucket.changed then
     return bucket.storedExpiresUs
   end
-  return max(Counts.emptyUs(bucket), bucket.pausedUntilUs) + 1000000
+  return max(Counts.emptyUs(bucket), bucket.pause and bucket.pause.untilUs or 0) + 1000000
 end
 function Window.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local atUs, lineUs, start, counts, granted, refused, pausedUntilUs, mode, windowUs, base, total, lastUs =
+  local atUs, lineUs, start, counts, granted, refused, closed, closedFrom, mode, windowUs, base, total, lastUs =
     unpack(redis.call('HMGET', key,
-    'at', 'line', 'start', 'counts', 'granted', 'refused', 'closed', 'mode', 'window', 'base', 'total', 'last'))
+    'at', 'line', 'start', 'counts', 'granted', 'refused', 'closed', 'closedFrom', 'mode', 'window', 'base', 'total',
+    'last'))
   local exists = (atUs or lineUs or start or counts or granted) and true or false
   mode, windowUs = tonumber(mode) or limit.mode, tonumber(windowUs) or limit.windowUs
   local hadLog = mode == 3
@@ -1496,14 +1493,14 @@ function Window.load(limit, keyNumber)
     kind = Window, limit = limit, key = key, entries = KEYS[keyNumber + 1], exists = exists, changed = false,
     atUs = tonumber(atUs) or nowUs, lineUs = tonumber(lineUs) or 0,
     start = tonumber(start) or (limit.mode == 2 and floor(nowUs / cellUs(limit)) or 0),
-    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pause = Pause.of(closed, closedFrom),
     base = hadLog and tonumber(base) or 0, total = hadLog and tonumber(total) or 0, lastUs = hadLog and tonumber(lastUs) or 0,
     counts = counts and {} or Counts.blank(limit),
   }
   for count in string.gmatch(counts or '', '%d+') do
     bucket.counts[#bucket.counts + 1] = tonumber(count)
   end
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   bucket.storedLineUs, bucket.storedRefused = bucket.lineUs, bucket.refused
   local storedAtUs, storedPauseEndUs = bucket.atUs, bucket.pauseEndUs
   local same = mode == limit.mode and windowUs == limit.windowUs and #bucket.counts == Counts.lengthFor(limit)
@@ -1516,7 +1513,7 @@ function Window.load(limit, keyNumber)
     same, bucket.start = carriedUs == bucket.start, carriedUs
   end
   local emptyUs = Counts.emptyUs(bucket)
-  bucket.storedExpiresUs = max(emptyUs, bucket.pausedUntilUs) + 1000000
+  bucket.storedExpiresUs = max(emptyUs, bucket.pause and bucket.pause.untilUs or 0) + 1000000
   Drain.toNow(bucket, limit)
   Line.open(bucket, usedOf(bucket) == 0, min(emptyUs, bucket.atUs))
   bucket.outdated = storedAtUs > bucket.atUs or not same
@@ -1550,8 +1547,16 @@ local function fitsAfterUs(bucket, cost)
   end
   return Log.waitUs(bucket, excess)
 end
+local function opensAfterUs(bucket, cost, waitUs)
+  local whole, pause = bucket.limit.max, bucket.laterPause
+  local needed = min(whole, waitUs > 0 and cost or usedOf(bucket) + cost)
+  return Pause.opened(whole, pause, bucket.atUs) < needed and Pause.whenOpened(needed, whole, pause) - bucket.atUs or 0
+end
 function Window.waitUs(bucket, cost, pausedUs)
   local waitUs = fitsAfterUs(bucket, cost)
+  if bucket.laterPause then
+    waitUs = max(waitUs, opensAfterUs(bucket, cost, waitUs))
+  end
   return max(pausedUs, waitUs > 0 and bucket.atUs - nowUs + waitUs or 0)
 end
 function Window.lineAfterUs(bucket, cost, fromUs)
@@ -1609,7 +1614,7 @@ function Window.settle(bucket, startUs, cost, actual)
   bucket.changed = true
 end
 function Window.remaining(bucket)
-  return max(0, bucket.limit.max - usedOf(bucket))
+  return max(0, Pause.opened(bucket.limit.max, bucket.laterPause, bucket.atUs) - usedOf(bucket))
 end
 Window.available = Window.remaining
 function Window.effective(bucket)
@@ -1738,8 +1743,9 @@ end
 local function stepBack(bucket, limit)
   local stepUs = bucket.atUs - nowUs
   bucket.atUs = nowUs
-  bucket.lineUs, bucket.pausedUntilUs = movedBy(bucket.lineUs, stepUs), movedBy(bucket.pausedUntilUs, stepUs)
-  Pause.resolve(bucket)
+  bucket.lineUs = movedBy(bucket.lineUs, stepUs)
+  bucket.pause = Pause.moved(bucket.pause, stepUs)
+  Pause.resolve(bucket, Call.pause)
   if limit.mode == 1 then
     bucket.start = Counts.startUs(limit, movedBy(bucket.start, stepUs))
   elseif limit.mode == 2 then
@@ -1840,7 +1846,6 @@ local State = require 'buckets/state'
 local Fields = require 'fields'
 local Call = require 'call'
 local Ask = require 'ask'
-local movedBy = require('numbers').movedBy
 local put = require('reply').put
 local nowUs, coldAtUs = Call.nowUs, Call.coldAtUs
 local max, min = math.max, math.min
@@ -1858,13 +1863,13 @@ local function loadAdaptive(bucket, text, heldBefore)
 end
 function Concurrency.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local atUs, granted, refused, pausedUntilUs, fence, places, adaptive = unpack(redis.call('HMGET', key,
-    'at', 'granted', 'refused', 'closed', 'fence', 'places', 'adaptive'))
+  local atUs, granted, refused, closed, closedFrom, fence, places, adaptive = unpack(redis.call('HMGET', key,
+    'at', 'granted', 'refused', 'closed', 'closedFrom', 'fence', 'places', 'adaptive'))
   local bucket = {
     kind = Concurrency, limit = limit, key = key, leases = KEYS[keyNumber + 1], queue = KEYS[keyNumber + 2],
     waiting = KEYS[keyNumber + 3],
     exists = atUs ~= false, changed = false, atUs = tonumber(atUs) or nowUs,
-    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pause = Pause.of(closed, closedFrom),
     fence = tonumber(fence) or 0, places = tonumber(places) or 0,
     lineUs = 0, openUs = 0, storedLineUs = 0, allSlots = limit.max, held = 0, byHolder = {}, lapsed = {}, gone = {},
     hadAdaptive = adaptive ~= false,
@@ -1872,12 +1877,12 @@ function Concurrency.load(limit, keyNumber)
   bucket.storedRefused = bucket.refused
   if bucket.atUs - nowUs > 1000000 then
     bucket.stepUs = bucket.atUs - nowUs
-    bucket.pausedUntilUs = movedBy(bucket.pausedUntilUs, bucket.stepUs)
+    bucket.pause = Pause.moved(bucket.pause, bucket.stepUs)
     bucket.outdated = true
     bucket.atUs = nowUs
   end
   bucket.atUs = max(nowUs, bucket.atUs)
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   local heldBefore = Leases.load(bucket)
   if limit.adaptive then
     loadAdaptive(bucket, adaptive, heldBefore)
@@ -1897,7 +1902,7 @@ local function takenBefore(bucket, asked, holder)
   return taken
 end
 function Concurrency.waitUs(bucket, cost, pausedUs)
-  local holder, allSlots, rampEndUs = Ask.holder, bucket.allSlots, bucket.rampEndUs
+  local holder, allSlots = Ask.holder, bucket.allSlots
   local own = bucket.byHolder[holder]
   local coldUs = (own or coldAtUs == 0) and 0 or max(0, coldAtUs + bucket.limit.leaseUs - nowUs)
   local asked, taken = Leases.askedOf(bucket, cost), bucket.held - (own and own.cost or 0)
@@ -1909,8 +1914,8 @@ function Concurrency.waitUs(bucket, cost, pausedUs)
     return max(pausedUs, coldUs)
   end
   local againUs = 1000000
-  if needed <= allSlots and Pause.isRamping(bucket.atUs, rampEndUs) then
-    againUs = min(againUs, Pause.slotsReturnUs(needed, allSlots, bucket.pauseEndUs) - bucket.atUs)
+  if needed <= allSlots then
+    againUs = min(againUs, Pause.whenOpened(needed, allSlots, bucket.laterPause) - bucket.atUs)
   end
   for _, lease in pairs(bucket.byHolder) do
     againUs = min(againUs, lease.untilUs - bucket.atUs)
@@ -1982,7 +1987,7 @@ function Concurrency.save(bucket)
     end
   end
   Leases.removeLapsed(bucket)
-  local lastsUs = max(bucket.atUs + 3000000, bucket.pausedUntilUs)
+  local lastsUs = max(bucket.atUs + 3000000, bucket.pause and bucket.pause.untilUs or 0)
   for _, lease in pairs(bucket.byHolder) do
     lastsUs = max(lastsUs, lease.untilUs)
   end
@@ -2008,10 +2013,7 @@ local function parse(member)
   return tonumber(fence), tonumber(cost), holder
 end
 function Leases.slotsNow(bucket)
-  if bucket.adaptive and bucket.atUs >= bucket.pauseEndUs then
-    return bucket.allSlots
-  end
-  return Pause.slotsInRamp(bucket.allSlots, bucket.atUs, bucket.pauseEndUs)
+  return Pause.opened(bucket.allSlots, bucket.laterPause, bucket.atUs)
 end
 function Leases.askedOf(bucket, cost)
   return bucket.adaptive and min(cost, bucket.allSlots) or cost
@@ -2218,33 +2220,32 @@ local Fields = require 'fields'
 local State = require 'buckets/state'
 local Call = require 'call'
 local movedBy = require('numbers').movedBy
-local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
 local nowUs = Call.nowUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 local Share = { reason = 5 }
 function Share.load(limit, keyNumber, parent, weight)
   local key = KEYS[keyNumber]
-  local debt, atUs, lineUs, granted, refused, pausedUntilUs, share = unpack(redis.call('HMGET', key,
-    'debt', 'at', 'line', 'granted', 'refused', 'closed', 'share'))
+  local debt, atUs, lineUs, granted, refused, closed, closedFrom, share = unpack(redis.call('HMGET', key,
+    'debt', 'at', 'line', 'granted', 'refused', 'closed', 'closedFrom', 'share'))
   local exists = (debt or atUs or lineUs) and true or false
   local bucket = {
     kind = Share, limit = limit, key = key, parent = parent, weight = weight, group = Group.load(KEYS[keyNumber + 1]),
     exists = exists, changed = false, debt = tonumber(debt) or 0, atUs = tonumber(atUs) or nowUs, lineUs = tonumber(lineUs) or 0,
-    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pause = Pause.of(closed, closedFrom),
     share = tonumber(share) or 65536,
   }
   bucket.storedLineUs, bucket.storedRefused = bucket.lineUs, bucket.refused
   local paidUs, storedAtUs = bucket.atUs + ceil(bucket.debt / bucket.share), bucket.atUs
   local stepUs = bucket.atUs - nowUs
   if stepUs > 1000000 then
-    bucket.lineUs, bucket.pausedUntilUs = movedBy(bucket.lineUs, stepUs), movedBy(bucket.pausedUntilUs, stepUs)
-    bucket.atUs = nowUs
+    bucket.lineUs, bucket.atUs = movedBy(bucket.lineUs, stepUs), nowUs
+    bucket.pause = Pause.moved(bucket.pause, stepUs)
   elseif nowUs > bucket.atUs then
-    local elapsedUs = rampedElapsedUs(bucket.atUs, nowUs, bucket.pausedUntilUs)
+    local elapsedUs = nowUs - bucket.atUs
     bucket.debt = elapsedUs >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsedUs * bucket.share
     bucket.atUs = nowUs
   end
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   Line.open(bucket, bucket.debt == 0, paidUs)
   bucket.idleUs = max(0, nowUs - paidUs)
   bucket.outdated = storedAtUs > bucket.atUs
@@ -2262,7 +2263,7 @@ local function hasSpare(bucket, cost)
   return bucket.parent.debt + (ceil(limit.burst / 2) + cost) * limit.periodUs <= limit.burst * limit.periodUs
 end
 local function see(bucket, cost)
-  local limit, ownPauseUs = bucket.limit, bucket.pausedUntilUs
+  local limit, pause = bucket.limit, bucket.pause
   local burstUnits = limit.burst * limit.periodUs
   local left = max(0, burstUnits - bucket.parent.debt)
   bucket.view = floor(Group.shareOf(bucket.group, bucket.key, bucket.weight) * (1 + left / burstUnits / 4))
@@ -2270,15 +2271,16 @@ local function see(bucket, cost)
   local room = max(capacity, 2 * units)
   bucket.owed = min(bucket.debt, capacity + bucket.view * 1000000)
   local owedByPause = 0
-  if ownPauseUs > 0 and ownPauseUs <= bucket.atUs then
-    owedByPause = max(0, room - rampedElapsedUs(ownPauseUs, bucket.atUs, ownPauseUs) * bucket.view)
+  if pause and pause.untilUs <= bucket.atUs then
+    local heldBack = ceil((bucket.view * Pause.rampUs(pause)) / 2)
+    owedByPause = max(0, room + heldBack - (bucket.atUs - pause.untilUs) * bucket.view)
     bucket.owed = max(bucket.owed, owedByPause)
   end
   if bucket.pauseEndUs <= nowUs and owedByPause == 0 and hasSpare(bucket, cost) then
     return 0, true
   end
-  local excess = bucket.owed + units - room
-  return excess <= 0 and 0 or rampedDeadlineUs(ceil(excess / bucket.view), bucket.atUs, ownPauseUs) - bucket.atUs, false
+  local over = bucket.owed + units - room
+  return over <= 0 and 0 or ceil(over / bucket.view), false
 end
 function Share.waitUs(bucket, cost, pausedUs)
   local waitUs, spare = see(bucket, cost)
@@ -2331,14 +2333,8 @@ function Share.restate(bucket, anyway)
     bucket.idleUs, bucket.outdated = 0, false
   end
 end
-function Share.pauseUntil(bucket, us)
+function Share.stateNow(bucket)
   see(bucket, 1)
-  bucket.debt, bucket.pausedUntilUs = bucket.owed, us
-  Pause.resolve(bucket)
-  if us <= nowUs then
-    see(bucket, 1)
-  end
-  bucket.owed = max(bucket.owed, bucket.debt)
   Share.restate(bucket, true)
   bucket.group.changed = true
 end
@@ -2359,7 +2355,7 @@ function Share.save(bucket)
   end
   Fields.set('debt', bucket.debt)
   Fields.set('share', bucket.share)
-  local keptUs = bucket.pausedUntilUs == 0 and 0 or bucket.pausedUntilUs + 60000000
+  local keptUs = bucket.pause and bucket.pause.untilUs + 60000000 or 0
   State.save(bucket, max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + 1000000)
 end
 return Share
@@ -3044,7 +3040,7 @@ export const historyScript: Script = {
 
 export const pauseGovernorScript: Script = {
   name: 'pause-governor',
-  sha1: 'f84c780168ad32cbbd7a709bd51f1d3320a1cbd5',
+  sha1: '18fddea309a59dedcd9ae350d5f066c08384981f',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -3066,6 +3062,53 @@ function Numbers.movedBy(us, stepUs)
 end
 return Numbers
 end,
+['buckets/pause'] = function()
+local Pause = {}
+local movedBy = require('numbers').movedBy
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+function Pause.of(closed, closedFrom)
+  local untilUs = tonumber(closed)
+  return untilUs and { fromUs = tonumber(closedFrom) or untilUs - 1000000, untilUs = untilUs }
+end
+function Pause.moved(pause, stepUs)
+  return pause and { fromUs = movedBy(pause.fromUs, stepUs), untilUs = movedBy(pause.untilUs, stepUs) }
+end
+function Pause.rampUs(pause)
+  return max(0, min(1000000, pause.untilUs - pause.fromUs))
+end
+function Pause.resolve(bucket, governorPause)
+  local own, pause = bucket.pause, governorPause
+  if own and not (pause and pause.untilUs > own.untilUs) then
+    pause = own
+  end
+  bucket.laterPause, bucket.pauseEndUs = pause, pause and pause.untilUs or 0
+end
+function Pause.opened(whole, pause, us)
+  if not pause then
+    return whole
+  end
+  local rampUs = Pause.rampUs(pause)
+  if us >= pause.untilUs + rampUs then
+    return whole
+  elseif us < pause.untilUs then
+    return 0
+  end
+  return max(1, floor((whole * floor(((us - pause.untilUs) * 1000) / rampUs)) / 1000))
+end
+function Pause.whenOpened(needed, whole, pause)
+  if needed <= 1 then
+    return pause.untilUs
+  end
+  return pause.untilUs + ceil((ceil((needed * 1000) / whole) * Pause.rampUs(pause)) / 1000)
+end
+function Pause.longer(before, nowUs, untilUs)
+  if not before or before.untilUs <= nowUs then
+    return { fromUs = nowUs, untilUs = untilUs }
+  end
+  return { fromUs = before.fromUs, untilUs = max(before.untilUs, untilUs) }
+end
+return Pause
+end,
 ['clock'] = function()
 local asText = require('numbers').asText
 local function nowUs()
@@ -3078,23 +3121,26 @@ end
 return { nowUs = nowUs, expireAfterMs = expireAfterMs }
 end,
 }
-local Numbers = require 'numbers'
+local asText = require('numbers').asText
+local Pause = require 'buckets/pause'
 local key, forUs, channel, text = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local nowUs = require('clock').nowUs()
-local pausedUntilUs, pausedAtUs = unpack(redis.call('HMGET', key, 'closed', 'closedAt'))
-pausedUntilUs = tonumber(pausedUntilUs) or 0
+local closed, closedFrom, pausedAtUs = unpack(redis.call('HMGET', key, 'closed', 'closedFrom', 'closedAt'))
+local before = Pause.of(closed, closedFrom)
 local stepUs = (tonumber(pausedAtUs) or 0) - nowUs
 if stepUs > 1000000 then
-  pausedUntilUs = Numbers.movedBy(pausedUntilUs, stepUs)
+  before = Pause.moved(before, stepUs)
 end
 local untilUs = nowUs + math.min(forUs, 315360000000000)
-if (forUs > 0 and untilUs <= pausedUntilUs) or (forUs == 0 and pausedUntilUs <= nowUs) then
+local endsUs = before and before.untilUs or 0
+if (forUs > 0 and untilUs <= endsUs) or (forUs == 0 and endsUs <= nowUs) then
   return 0
 end
-redis.call('HSET', key, 'closed', Numbers.asText(untilUs), 'closedAt', Numbers.asText(nowUs))
+local fromUs = Pause.longer(before, nowUs, untilUs).fromUs
+redis.call('HSET', key, 'closed', asText(untilUs), 'closedFrom', asText(fromUs), 'closedAt', asText(nowUs))
 if forUs == 0 then
   redis.call('HINCRBY', key, 'version', 1)
-  redis.call('HSET', key, 'updatedAt', Numbers.asText(nowUs))
+  redis.call('HSET', key, 'updatedAt', asText(nowUs))
 end
 redis.pcall('PUBLISH', channel, text)
 return 1
@@ -3103,7 +3149,7 @@ return 1
 
 export const registerScript: Script = {
   name: 'register',
-  sha1: '7dda81750f0147349f9d4e806376a41e97171dec',
+  sha1: '2d9f36e36d018f81b0f497497acbaf05f065bd42',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -3137,7 +3183,7 @@ function Config.replyAs(outcome)
 end
 function Config.forgetEmpty(nowUs, fillingUs)
   if Config.closed > 0 and fillingUs and Config.closed + 1000000 + fillingUs <= nowUs then
-    redis.call('HDEL', KEYS[1], 'closed', 'closedAt')
+    redis.call('HDEL', KEYS[1], 'closed', 'closedFrom', 'closedAt')
   end
   if Config.coldAt > 0 and fillingUs and Config.coldAt + fillingUs <= nowUs then
     Config.coldAt = 0

@@ -1,7 +1,7 @@
 --[[
   The kind "concurrency": read, brought to now, leased, written; src/core/buckets/concurrency/index.ts is the model.
 
-  Hash: at, granted, refused, closed (end of its pause), fence, places (number of the last place given), adaptive (text). Leases and
+  Hash: at, granted, refused, closed, closedFrom (its pause), fence, places (number of the last place given), adaptive (text). Leases and
   queue: leases.lua, places.lua.
 ]]
 local Leases = require 'buckets/concurrency/leases'
@@ -13,7 +13,6 @@ local Fields = require 'fields'
 local C = require 'constants'
 local Call = require 'call'
 local Ask = require 'ask'
-local movedBy = require('numbers').movedBy
 local put = require('reply').put
 local nowUs, coldAtUs = Call.nowUs, Call.coldAtUs
 local max, min = math.max, math.min
@@ -34,13 +33,13 @@ end
 
 function Concurrency.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local atUs, granted, refused, pausedUntilUs, fence, places, adaptive = unpack(redis.call('HMGET', key,
-    'at', 'granted', 'refused', 'closed', 'fence', 'places', 'adaptive'))
+  local atUs, granted, refused, closed, closedFrom, fence, places, adaptive = unpack(redis.call('HMGET', key,
+    'at', 'granted', 'refused', 'closed', 'closedFrom', 'fence', 'places', 'adaptive'))
   local bucket = {
     kind = Concurrency, limit = limit, key = key, leases = KEYS[keyNumber + 1], queue = KEYS[keyNumber + 2],
     waiting = KEYS[keyNumber + 3],
     exists = atUs ~= false, changed = false, atUs = tonumber(atUs) or nowUs,
-    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pause = Pause.of(closed, closedFrom),
     fence = tonumber(fence) or 0, places = tonumber(places) or 0,
     lineUs = 0, openUs = 0, storedLineUs = 0, allSlots = limit.max, held = 0, byHolder = {}, lapsed = {}, gone = {},
     hadAdaptive = adaptive ~= false,
@@ -48,12 +47,12 @@ function Concurrency.load(limit, keyNumber)
   bucket.storedRefused = bucket.refused
   if bucket.atUs - nowUs > C.MAX_CLOCK_STEP_US then
     bucket.stepUs = bucket.atUs - nowUs
-    bucket.pausedUntilUs = movedBy(bucket.pausedUntilUs, bucket.stepUs)
+    bucket.pause = Pause.moved(bucket.pause, bucket.stepUs)
     bucket.outdated = true
     bucket.atUs = nowUs
   end
   bucket.atUs = max(nowUs, bucket.atUs)
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   local heldBefore = Leases.load(bucket)
   if limit.adaptive then
     loadAdaptive(bucket, adaptive, heldBefore)
@@ -77,7 +76,7 @@ end
 
 -- 0: there is room for the holder, and nobody before it in the queue. Else when it is worth asking again.
 function Concurrency.waitUs(bucket, cost, pausedUs)
-  local holder, allSlots, rampEndUs = Ask.holder, bucket.allSlots, bucket.rampEndUs
+  local holder, allSlots = Ask.holder, bucket.allSlots
   local own = bucket.byHolder[holder]
   -- Whoever held slots when the store lost them has come to renew them by then.
   local coldUs = (own or coldAtUs == 0) and 0 or max(0, coldAtUs + bucket.limit.leaseUs - nowUs)
@@ -91,8 +90,8 @@ function Concurrency.waitUs(bucket, cost, pausedUs)
     return max(pausedUs, coldUs)
   end
   local againUs = C.ASK_AGAIN_US
-  if needed <= allSlots and Pause.isRamping(bucket.atUs, rampEndUs) then
-    againUs = min(againUs, Pause.slotsReturnUs(needed, allSlots, bucket.pauseEndUs) - bucket.atUs)
+  if needed <= allSlots then
+    againUs = min(againUs, Pause.whenOpened(needed, allSlots, bucket.laterPause) - bucket.atUs)
   end
   for _, lease in pairs(bucket.byHolder) do
     againUs = min(againUs, lease.untilUs - bucket.atUs)
@@ -179,7 +178,7 @@ function Concurrency.save(bucket)
   end
   Leases.removeLapsed(bucket)
   -- A place in the queue lasts for this long at the most.
-  local lastsUs = max(bucket.atUs + C.WAITING_US, bucket.pausedUntilUs)
+  local lastsUs = max(bucket.atUs + C.WAITING_US, bucket.pause and bucket.pause.untilUs or 0)
   for _, lease in pairs(bucket.byHolder) do
     lastsUs = max(lastsUs, lease.untilUs)
   end

@@ -24,10 +24,7 @@ end
 
 -- The slots there are now.
 function Leases.slotsNow(bucket)
-  if bucket.adaptive and bucket.atUs >= bucket.pauseEndUs then
-    return bucket.allSlots
-  end
-  return Pause.slotsInRamp(bucket.allSlots, bucket.atUs, bucket.pauseEndUs)
+  return Pause.opened(bucket.allSlots, bucket.laterPause, bucket.atUs)
 end
 
 -- An adaptive limit may have fallen below a cost: that passes alone.

@@ -5,7 +5,7 @@
 local Pause = require 'buckets/pause'
 local C = require 'constants'
 local Debt = {}
-local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
+local governorPause = require('call').pause
 local ceil, floor, fmod, max, min = math.ceil, math.floor, math.fmod, math.max, math.min
 
 -- Debt in the units of another limit. fmod is exact; Lua's own % is not for large numbers.
@@ -37,30 +37,42 @@ local function drainedBy(bucket, debt, elapsedUs)
 end
 Debt.drainedBy = drainedBy
 
-local function rampEndUs(bucket, pauseEndUs)
-  return bucket.limit.adaptive and 0 or pauseEndUs
+-- What a pause leaves owing at its end, at the least: it is empty, and half of a ramp's worth is held back.
+local function emptiedBy(bucket, pause)
+  return bucket.limit.burst * bucket.periodUs + ceil((bucket.rate * Pause.rampUs(pause)) / 2)
 end
 
--- What it will owe at `us`, in the units it is in, if nothing happens to it until then. A pause that ends by then leaves it
--- empty.
-local function debtAt(bucket, us, pauseEndUs)
-  local atUs, debt = bucket.atUs, bucket.debt
-  if pauseEndUs < atUs or pauseEndUs > us then
-    return us == atUs and debt or drainedBy(bucket, debt, rampedElapsedUs(atUs, us, rampEndUs(bucket, pauseEndUs)))
+-- Takes a debt from `atUs` through a pause that ends by `us`. Returns the time and the debt from which it goes on.
+local function through(bucket, pause, atUs, debt, us)
+  if not pause or pause.untilUs < atUs or pause.untilUs > us then
+    return atUs, debt
   end
-  local capacity = min(C.MAX_DEBT_UNITS, bucket.limit.burst * bucket.periodUs)
-  local atEnd = max(capacity, drainedBy(bucket, debt, pauseEndUs - atUs))
-  return drainedBy(bucket, atEnd, rampedElapsedUs(pauseEndUs, us, rampEndUs(bucket, pauseEndUs)))
+  return pause.untilUs,
+    max(min(C.MAX_DEBT_UNITS, emptiedBy(bucket, pause)), drainedBy(bucket, debt, pause.untilUs - atUs))
 end
-Debt.at = debtAt
 
--- What a pause that is over leaves owing at least, now.
-function Debt.owedByPause(bucket)
-  local pauseEndUs = bucket.pauseEndUs
-  if pauseEndUs == 0 or pauseEndUs > bucket.atUs then
+-- What it will owe at `us`, in the units it is in, if nothing happens to it until then. `other`: a pause besides its own.
+local function debtAt(bucket, us, other)
+  local first, atUs, debt = bucket.pause, bucket.atUs, bucket.debt
+  if first and other and other.untilUs < first.untilUs then
+    first, other = other, first
+  end
+  atUs, debt = through(bucket, first, atUs, debt, us)
+  atUs, debt = through(bucket, other, atUs, debt, us)
+  return drainedBy(bucket, debt, us - atUs)
+end
+Debt.debtAt = debtAt
+
+local function emptiedSince(bucket, pause)
+  if not pause or pause.untilUs > bucket.atUs then
     return 0
   end
-  return drainedBy(bucket, bucket.capacity, rampedElapsedUs(pauseEndUs, bucket.atUs, bucket.rampEndUs))
+  return drainedBy(bucket, emptiedBy(bucket, pause), bucket.atUs - pause.untilUs)
+end
+
+-- What pauses that are over leave owing at least, now.
+function Debt.emptiedUnits(bucket)
+  return max(emptiedSince(bucket, bucket.pause), emptiedSince(bucket, governorPause))
 end
 
 -- The tokens of the burst that must remain for more urgent requests.
@@ -79,17 +91,16 @@ end
 
 -- From the bucket's own time until the cost fits.
 function Debt.waitUs(bucket, cost, priority)
-  local limit, pauseEndUs = bucket.limit, bucket.pauseEndUs
-  local fromUs = max(bucket.atUs, pauseEndUs)
-  local excess = debtAt(bucket, fromUs, pauseEndUs) + askedTokens(limit, cost, priority) * limit.periodUs - bucket.capacity
-  return excess <= 0 and 0 or rampedDeadlineUs(ceil(excess / bucket.rate), fromUs, bucket.rampEndUs) - bucket.atUs
+  local limit, fromUs = bucket.limit, max(bucket.atUs, bucket.pauseEndUs)
+  local asked = askedTokens(limit, cost, priority) * limit.periodUs
+  local over = debtAt(bucket, fromUs, governorPause) + asked - bucket.capacity
+  return over <= 0 and 0 or fromUs - bucket.atUs + ceil(over / bucket.rate)
 end
 
--- The microsecond of the bucket's clock at which it will be full again.
-function Debt.fullUs(bucket, pauseEndUs)
-  local fromUs = max(bucket.atUs, pauseEndUs)
-  local debt = debtAt(bucket, fromUs, pauseEndUs)
-  return rampedDeadlineUs(ceil(debt / bucket.rate), fromUs, rampEndUs(bucket, pauseEndUs))
+-- The microsecond of the bucket's clock at which it will be full again. `other`: as for debtAt.
+function Debt.fullAtUs(bucket, other)
+  local fromUs = max(bucket.atUs, bucket.pause and bucket.pause.untilUs or 0, other and other.untilUs or 0)
+  return fromUs + ceil(debtAt(bucket, fromUs, other) / bucket.rate)
 end
 
 return Debt

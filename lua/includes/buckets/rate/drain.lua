@@ -8,7 +8,7 @@ local Call = require 'call'
 local movedBy = require('numbers').movedBy
 local Drain = {}
 local nowUs, version, changedAtUs = Call.nowUs, Call.version, Call.changedAtUs
-local drainedBy, debtAt, changeRate, rampedElapsedUs = Debt.drainedBy, Debt.at, Debt.changeRate, Pause.rampedElapsedUs
+local drainedBy, debtAt, changeRate = Debt.drainedBy, Debt.debtAt, Debt.changeRate
 local ceil, max, min = math.ceil, math.max, math.min
 
 local function adaptedState(bucket, limit)
@@ -23,10 +23,11 @@ end
 local function stepBack(bucket)
   local stepUs = bucket.atUs - nowUs
   bucket.atUs = nowUs
-  for _, time in ipairs { 'lineUs', 'lastUs', 'pausedUntilUs', 'rampFromUs', 'refusingSinceUs', 'penaltyUntilUs' } do
+  for _, time in ipairs { 'lineUs', 'lastUs', 'refusingSinceUs', 'penaltyUntilUs' } do
     bucket[time] = movedBy(bucket[time], stepUs)
   end
-  Pause.resolve(bucket)
+  bucket.pause = Pause.moved(bucket.pause, stepUs)
+  Pause.resolve(bucket, Call.pause)
 end
 
 local function advance(bucket, us)
@@ -34,9 +35,9 @@ local function advance(bucket, us)
     return
   end
   if bucket.promised > 0 then
-    bucket.promised = drainedBy(bucket, bucket.promised, rampedElapsedUs(bucket.atUs, us, bucket.rampEndUs))
+    bucket.promised = drainedBy(bucket, bucket.promised, us - bucket.atUs)
   end
-  bucket.debt = debtAt(bucket, us, bucket.pauseEndUs)
+  bucket.debt = debtAt(bucket, us, Call.pause)
   bucket.atUs = us
 end
 
@@ -78,10 +79,6 @@ function Drain.toNow(bucket, limit, burst, storedVersion)
   if bucket.atUs - nowUs > C.MAX_CLOCK_STEP_US then
     stepBack(bucket)
   end
-  -- Another pause came before the ramp of one was over: what was promised in that may drain faster from now on.
-  if bucket.rampFromUs ~= 0 and bucket.rampFromUs ~= bucket.rampEndUs and bucket.lastUs > bucket.atUs then
-    bucket.debt = min(C.MAX_DEBT_UNITS, bucket.debt + (bucket.rate * C.RAMP_US) / 2)
-  end
   bucket.adaptive = limit.adaptive and adaptedState(bucket, limit) or nil
   local rate = Drain.rateAt(bucket, nowUs)
   if storedVersion ~= version or bucket.periodUs ~= limit.periodUs then
@@ -96,8 +93,6 @@ function Drain.toNow(bucket, limit, burst, storedVersion)
     bucket.promised = 0
   end
   changeRate(bucket, rate)
-  local isRamping = bucket.pauseEndUs <= nowUs and Pause.isRamping(nowUs, bucket.rampEndUs)
-  bucket.rampFromUs = isRamping and bucket.pauseEndUs or 0
 end
 
 return Drain

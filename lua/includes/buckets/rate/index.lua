@@ -2,9 +2,9 @@
   The kind "rate": read, brought to now, charged, written; src/core/buckets/rate/index.ts is the model. A missing field has its
   default, so that a state written by another version of this script, or by hand, is no error.
 
-  Hash: debt (units), at, line, granted, refused, last (latest start promised), closed (end of its pause), rate (units a µs), unit
-  (units a token), burst, version: the terms it was written under; over (has refused since), penalty (until), adaptive (text), promised
-  (units that start later than a second ahead), ramp (the pause whose ramp it is in). Times in µs.
+  Hash: debt (units), at, line, granted, refused, last (latest start promised), closed, closedFrom (its pause), rate (units a µs),
+  unit (units a token), burst, version: the terms it was written under; over (has refused since), penalty (until), adaptive (text),
+  promised (units that start later than a second ahead). Times in µs.
 ]]
 local Debt = require 'buckets/rate/debt'
 local Drain = require 'buckets/rate/drain'
@@ -18,7 +18,7 @@ local Ask = require 'ask'
 local put = require('reply').put
 local REASON = require 'reasons'
 local Rate = { reason = REASON.rate, reserves = true }
-local nowUs, coldAtUs, governorPausedUntilUs, version = Call.nowUs, Call.coldAtUs, Call.pausedUntilUs, Call.version
+local nowUs, coldAtUs, governorPause, version = Call.nowUs, Call.coldAtUs, Call.pause, Call.version
 local debtWaitUs = Debt.waitUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
@@ -32,30 +32,32 @@ local function expiresAfter(bucket, fullUs)
 end
 
 function Rate.expiresUs(bucket)
-  return bucket.changed and expiresAfter(bucket, Debt.fullUs(bucket, bucket.pausedUntilUs)) or bucket.storedExpiresUs
+  return bucket.changed and expiresAfter(bucket, Debt.fullAtUs(bucket)) or bucket.storedExpiresUs
 end
 
 function Rate.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local debt, atUs, lineUs, granted, refused, lastUs, pausedUntilUs, rate, periodUs, burst,
-    storedVersion, refusingSinceUs, penaltyUntilUs, adaptive, promised, rampFromUs = unpack(redis.call('HMGET', key,
-    'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'rate', 'unit', 'burst',
+  local debt, atUs, lineUs, granted, refused, lastUs, closed, closedFrom, rate, periodUs, burst,
+    storedVersion, refusingSinceUs, penaltyUntilUs, adaptive, promised, oldRamp = unpack(redis.call('HMGET', key,
+    'debt', 'at', 'line', 'granted', 'refused', 'last', 'closed', 'closedFrom', 'rate', 'unit', 'burst',
     'version', 'over', 'penalty', 'adaptive', 'promised', 'ramp'))
-  local exists = (debt or atUs or lineUs or granted or refused or lastUs or pausedUntilUs or rate) and true or false
-  local emptyUs = exists and 0 or max(coldAtUs, min(governorPausedUntilUs, nowUs))
-  local aheadUs = max(0, emptyUs - nowUs)
+  local exists = (debt or atUs or lineUs or granted or refused or lastUs or closed or rate) and true or false
+  -- Without state it was full before a pause that is over: draining empties it then.
+  local fullAtUs = governorPause and governorPause.untilUs <= nowUs and governorPause.untilUs or nowUs
+  local coldUs = exists and 0 or coldAtUs
+  local aheadUs = max(0, coldUs - nowUs)
   local describes = periodUs and burst and storedVersion and rate
   local bucket = {
     kind = Rate, limit = limit, key = key, exists = exists, changed = false,
-    debt = tonumber(debt) or (emptyUs > 0 and min(C.MAX_DEBT_UNITS, limit.burst * limit.periodUs + aheadUs * limit.rate) or 0),
-    atUs = tonumber(atUs) or (emptyUs > 0 and emptyUs - aheadUs or nowUs),
+    debt = tonumber(debt) or (coldUs > 0 and min(C.MAX_DEBT_UNITS, limit.burst * limit.periodUs + aheadUs * limit.rate) or 0),
+    atUs = tonumber(atUs) or (coldUs > 0 and coldUs - aheadUs) or (exists and nowUs or fullAtUs),
     lineUs = tonumber(lineUs) or 0, granted = tonumber(granted) or 0, refused = tonumber(refused) or 0,
-    lastUs = tonumber(lastUs) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    lastUs = tonumber(lastUs) or 0, pause = Pause.of(closed, closedFrom),
     rate = tonumber(rate) or limit.rate, periodUs = tonumber(periodUs) or limit.periodUs,
     refusingSinceUs = tonumber(refusingSinceUs) or 0, penaltyUntilUs = tonumber(penaltyUntilUs) or 0,
-    promised = tonumber(promised) or 0, rampFromUs = tonumber(rampFromUs) or 0,
-    capacity = limit.burst * limit.periodUs, pauseEndUs = 0, rampEndUs = 0, openUs = 0,
-    storedRate = nil, storedLineUs = 0, storedRefused = 0, storedRefusingSinceUs = 0, storedPromised = 0, storedRampFromUs = 0,
+    promised = tonumber(promised) or 0, oldRamp = tonumber(oldRamp) or 0,
+    capacity = limit.burst * limit.periodUs, pauseEndUs = 0, openUs = 0,
+    storedRate = nil, storedLineUs = 0, storedRefused = 0, storedRefusingSinceUs = 0, storedPromised = 0,
     storedExpiresUs = 0, hadAdaptive = adaptive ~= false, adaptive = nil, sameTerms = false, outdated = false, current = false,
     attribute = 0, seenWaitUs = 0, seenPausedUs = 0, seenLineUs = 0, seenAheadUs = 0, seenEarlyUs = 0,
   }
@@ -65,15 +67,18 @@ function Rate.load(limit, keyNumber)
   elseif adaptive then
     bucket.adaptive = require('buckets/adaptive').fromText(adaptive)
   end
-  Pause.resolve(bucket)
+  -- An older version wrote it in a ramp in which it drained more slowly: what it promised there has less debt before it than it
+  -- takes to drain now. This is for while both versions run; no ramp is written any more.
+  if bucket.oldRamp > 0 and bucket.lastUs > bucket.atUs then
+    bucket.debt = min(C.MAX_DEBT_UNITS, bucket.debt + (bucket.rate * C.RAMP_US) / 2)
+  end
+  Pause.resolve(bucket, governorPause)
   local storedAtUs, storedPauseEndUs = bucket.atUs, bucket.pauseEndUs
   bucket.storedRate, bucket.storedLineUs, bucket.storedRefused = bucket.rate, bucket.lineUs, bucket.refused
   bucket.storedRefusingSinceUs, bucket.storedPromised = bucket.refusingSinceUs, bucket.promised
-  bucket.storedRampFromUs = bucket.rampFromUs
   bucket.sameTerms = bucket.periodUs == limit.periodUs and burst == limit.burst and storedVersion == version
-  local fullSinceUs = Debt.fullUs(bucket, storedPauseEndUs)
-  bucket.storedExpiresUs = expiresAfter(bucket,
-    storedPauseEndUs == bucket.pausedUntilUs and fullSinceUs or Debt.fullUs(bucket, bucket.pausedUntilUs))
+  local fullSinceUs = Debt.fullAtUs(bucket, governorPause)
+  bucket.storedExpiresUs = expiresAfter(bucket, governorPause and Debt.fullAtUs(bucket) or fullSinceUs)
   Drain.toNow(bucket, limit, burst, storedVersion)
   local isFull = bucket.debt == 0 and bucket.pauseEndUs <= bucket.atUs
   Line.open(bucket, isFull, fullSinceUs)
@@ -102,7 +107,7 @@ end
 
 -- Where the line ends once this cost has joined it.
 function Rate.lineAfterUs(bucket, cost, fromUs)
-  return Pause.rampedDeadlineUs(ceil((cost * bucket.limit.periodUs) / bucket.rate), fromUs, bucket.rampEndUs)
+  return fromUs + ceil((cost * bucket.limit.periodUs) / bucket.rate)
 end
 
 -- Whether grants from this bucket are made ahead at all.
@@ -121,7 +126,7 @@ function Rate.charge(bucket, cost, startUs)
   local atUs, units = bucket.atUs, cost * bucket.limit.periodUs
   local aheadUs, pushed = startUs > atUs and startUs - atUs or 0, 0
   if aheadUs > 0 then
-    pushed = max(0, Pause.rampedElapsedUs(atUs, atUs + aheadUs, bucket.rampEndUs) * bucket.rate - bucket.debt)
+    pushed = max(0, aheadUs * bucket.rate - bucket.debt)
     bucket.lastUs = max(bucket.lastUs, atUs + aheadUs)
     if aheadUs > C.RECALL_US and cost <= bucket.limit.burst then
       bucket.promised = bucket.promised + pushed + units
@@ -151,7 +156,7 @@ function Rate.giveBack(bucket, _, cost, grantedAfter, pushed)
     return false
   end
   local units = cost * bucket.limit.periodUs + pushed
-  bucket.debt = min(bucket.debt, max(Debt.owedByPause(bucket), bucket.debt - units))
+  bucket.debt = min(bucket.debt, max(Debt.emptiedUnits(bucket), bucket.debt - units))
   bucket.promised = max(0, bucket.promised - units)
   bucket.granted = bucket.granted - cost
   bucket.changed = true
@@ -169,7 +174,7 @@ function Rate.settle(bucket, startUs, cost, actual)
     local elapsedUs, paid = max(0, bucket.atUs - startUs), cost * periodUs
     local undrained = elapsedUs >= ceil(paid / fastest) and 0 or paid - elapsedUs * fastest
     local left = bucket.debt - min((cost - actual) * periodUs, undrained)
-    bucket.debt = min(bucket.debt, max(Debt.owedByPause(bucket), left))
+    bucket.debt = min(bucket.debt, max(Debt.emptiedUnits(bucket), left))
   end
   bucket.changed = true
 end
@@ -195,9 +200,9 @@ function Rate.paused(bucket)
   bucket.refusingSinceUs = 0
 end
 
--- A pause that is ended leaves the bucket empty.
+-- A pause that is ended leaves the bucket empty, for the rest of the call as well.
 function Rate.resumed(bucket)
-  bucket.debt = max(bucket.debt, bucket.capacity)
+  bucket.debt = Debt.debtAt(bucket, bucket.atUs, governorPause)
 end
 
 function Rate.remaining(bucket)
@@ -230,7 +235,7 @@ function Rate.save(bucket)
   end
   Fields.setOrDelete('last', bucket.lastUs, 0)
   Fields.setOrDelete('promised', bucket.promised, bucket.storedPromised)
-  Fields.setOrDelete('ramp', bucket.rampFromUs, bucket.storedRampFromUs)
+  Fields.setOrDelete('ramp', 0, bucket.oldRamp)
   Fields.setOrDelete('over', bucket.refusingSinceUs, storedSinceUs)
   Fields.setOrDelete('penalty', bucket.penaltyUntilUs, 0)
   if bucket.adaptive or bucket.hadAdaptive then

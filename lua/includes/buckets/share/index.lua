@@ -2,7 +2,7 @@
   The kind "share": what one value has of a fair limit, beside the limit's own bucket, its `parent`; src/core/buckets/share/index.ts is
   the model and says why.
 
-  Hash: debt, at, line, granted, refused, closed (end of its pause), share (what it drained at when written). The values that
+  Hash: debt, at, line, granted, refused, closed, closedFrom (its pause), share (what it drained at when written). The values that
   share: group.lua.
 ]]
 local Group = require 'buckets/share/group'
@@ -13,7 +13,6 @@ local State = require 'buckets/state'
 local C = require 'constants'
 local Call = require 'call'
 local movedBy = require('numbers').movedBy
-local rampedElapsedUs, rampedDeadlineUs = Pause.rampedElapsedUs, Pause.rampedDeadlineUs
 local nowUs = Call.nowUs
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 local REASON = require 'reasons'
@@ -21,27 +20,27 @@ local Share = { reason = REASON.share }
 
 function Share.load(limit, keyNumber, parent, weight)
   local key = KEYS[keyNumber]
-  local debt, atUs, lineUs, granted, refused, pausedUntilUs, share = unpack(redis.call('HMGET', key,
-    'debt', 'at', 'line', 'granted', 'refused', 'closed', 'share'))
+  local debt, atUs, lineUs, granted, refused, closed, closedFrom, share = unpack(redis.call('HMGET', key,
+    'debt', 'at', 'line', 'granted', 'refused', 'closed', 'closedFrom', 'share'))
   local exists = (debt or atUs or lineUs) and true or false
   local bucket = {
     kind = Share, limit = limit, key = key, parent = parent, weight = weight, group = Group.load(KEYS[keyNumber + 1]),
     exists = exists, changed = false, debt = tonumber(debt) or 0, atUs = tonumber(atUs) or nowUs, lineUs = tonumber(lineUs) or 0,
-    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pause = Pause.of(closed, closedFrom),
     share = tonumber(share) or C.SCALE,
   }
   bucket.storedLineUs, bucket.storedRefused = bucket.lineUs, bucket.refused
   local paidUs, storedAtUs = bucket.atUs + ceil(bucket.debt / bucket.share), bucket.atUs
   local stepUs = bucket.atUs - nowUs
   if stepUs > C.MAX_CLOCK_STEP_US then
-    bucket.lineUs, bucket.pausedUntilUs = movedBy(bucket.lineUs, stepUs), movedBy(bucket.pausedUntilUs, stepUs)
-    bucket.atUs = nowUs
+    bucket.lineUs, bucket.atUs = movedBy(bucket.lineUs, stepUs), nowUs
+    bucket.pause = Pause.moved(bucket.pause, stepUs)
   elseif nowUs > bucket.atUs then
-    local elapsedUs = rampedElapsedUs(bucket.atUs, nowUs, bucket.pausedUntilUs)
+    local elapsedUs = nowUs - bucket.atUs
     bucket.debt = elapsedUs >= ceil(bucket.debt / bucket.share) and 0 or bucket.debt - elapsedUs * bucket.share
     bucket.atUs = nowUs
   end
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   Line.open(bucket, bucket.debt == 0, paidUs)
   bucket.idleUs = max(0, nowUs - paidUs)
   bucket.outdated = storedAtUs > bucket.atUs
@@ -66,7 +65,7 @@ end
 -- Sets `view`, the share as a request sees it: while the limit is not used up, up to a quarter more for all; and `owed`, what it owes
 -- at that. Returns how long until its share allows the cost, from the bucket's own time, and whether there is to spare.
 local function see(bucket, cost)
-  local limit, ownPauseUs = bucket.limit, bucket.pausedUntilUs
+  local limit, pause = bucket.limit, bucket.pause
   local burstUnits = limit.burst * limit.periodUs
   local left = max(0, burstUnits - bucket.parent.debt)
   bucket.view = floor(Group.shareOf(bucket.group, bucket.key, bucket.weight) * (1 + left / burstUnits / 4))
@@ -74,17 +73,18 @@ local function see(bucket, cost)
   local units, capacity = unitsOf(bucket, cost), capacityFor(bucket, cost)
   local room = max(capacity, 2 * units)
   bucket.owed = min(bucket.debt, capacity + bucket.view * C.OWED_US)
-  -- A pause of its own that is over has left it empty, and in a ramp.
+  -- A pause of its own that is over has left it empty, and holds half of a ramp's worth back.
   local owedByPause = 0
-  if ownPauseUs > 0 and ownPauseUs <= bucket.atUs then
-    owedByPause = max(0, room - rampedElapsedUs(ownPauseUs, bucket.atUs, ownPauseUs) * bucket.view)
+  if pause and pause.untilUs <= bucket.atUs then
+    local heldBack = ceil((bucket.view * Pause.rampUs(pause)) / 2)
+    owedByPause = max(0, room + heldBack - (bucket.atUs - pause.untilUs) * bucket.view)
     bucket.owed = max(bucket.owed, owedByPause)
   end
   if bucket.pauseEndUs <= nowUs and owedByPause == 0 and hasSpare(bucket, cost) then
     return 0, true
   end
-  local excess = bucket.owed + units - room
-  return excess <= 0 and 0 or rampedDeadlineUs(ceil(excess / bucket.view), bucket.atUs, ownPauseUs) - bucket.atUs, false
+  local over = bucket.owed + units - room
+  return over <= 0 and 0 or ceil(over / bucket.view), false
 end
 
 function Share.waitUs(bucket, cost, pausedUs)
@@ -153,15 +153,9 @@ function Share.restate(bucket, anyway)
   end
 end
 
--- Stated as it was seen before the pause, and as empty if it is open now.
-function Share.pauseUntil(bucket, us)
+-- Stated as it was seen before the pause, or before its end.
+function Share.stateNow(bucket)
   see(bucket, 1)
-  bucket.debt, bucket.pausedUntilUs = bucket.owed, us
-  Pause.resolve(bucket)
-  if us <= nowUs then
-    see(bucket, 1)
-  end
-  bucket.owed = max(bucket.owed, bucket.debt)
   Share.restate(bucket, true)
   bucket.group.changed = true
 end
@@ -188,7 +182,7 @@ function Share.save(bucket)
   end
   Fields.set('debt', bucket.debt)
   Fields.set('share', bucket.share)
-  local keptUs = bucket.pausedUntilUs == 0 and 0 or bucket.pausedUntilUs + C.PAUSE_KEPT_US
+  local keptUs = bucket.pause and bucket.pause.untilUs + C.PAUSE_KEPT_US or 0
   State.save(bucket, max(bucket.atUs + ceil(bucket.debt / bucket.share), keptUs) + C.LINE_GRACE_US)
 end
 

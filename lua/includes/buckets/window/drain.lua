@@ -1,5 +1,5 @@
 --[[
-  What time, changes of the limits and lost data make of a window; src/core/buckets/window is the model and says why.
+  What time, changes of the limits and lost data make of a window; src/core/buckets/window/drain.ts is the model and says why.
 ]]
 local Counts = require 'buckets/window/counts'
 local Log = require 'buckets/window/log'
@@ -49,8 +49,9 @@ end
 local function stepBack(bucket, limit)
   local stepUs = bucket.atUs - nowUs
   bucket.atUs = nowUs
-  bucket.lineUs, bucket.pausedUntilUs = movedBy(bucket.lineUs, stepUs), movedBy(bucket.pausedUntilUs, stepUs)
-  Pause.resolve(bucket)
+  bucket.lineUs = movedBy(bucket.lineUs, stepUs)
+  bucket.pause = Pause.moved(bucket.pause, stepUs)
+  Pause.resolve(bucket, Call.pause)
   if limit.mode == MODE.fixed then
     bucket.start = Counts.startUs(limit, movedBy(bucket.start, stepUs))
   elseif limit.mode == MODE.sliding then

@@ -1,7 +1,7 @@
 --[[
   The kind "window": read, brought to now, counted in, written; src/core/buckets/window/index.ts is the model and says why.
 
-  Hash: at, line, start (µs; sliding: number of the newest cell), counts (text, newest first), granted, refused, closed (end of its
+  Hash: at, line, start (µs; sliding: number of the newest cell), counts (text, newest first), granted, refused, closed, closedFrom (its
   pause), mode, window (µs), base, total, last (µs). A log has its entries in a sorted set of its own: log.lua.
 ]]
 local Counts = require 'buckets/window/counts'
@@ -14,7 +14,8 @@ local State = require 'buckets/state'
 local REASON = require 'reasons'
 local MODE = require 'modes'
 local asText = require('numbers').asText
-local nowUs = require('call').nowUs
+local Call = require 'call'
+local nowUs = Call.nowUs
 local C = require 'constants'
 local Window = { reason = REASON.window }
 
@@ -25,14 +26,15 @@ function Window.expiresUs(bucket)
   if not bucket.changed then
     return bucket.storedExpiresUs
   end
-  return max(Counts.emptyUs(bucket), bucket.pausedUntilUs) + C.LINE_GRACE_US
+  return max(Counts.emptyUs(bucket), bucket.pause and bucket.pause.untilUs or 0) + C.LINE_GRACE_US
 end
 
 function Window.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local atUs, lineUs, start, counts, granted, refused, pausedUntilUs, mode, windowUs, base, total, lastUs =
+  local atUs, lineUs, start, counts, granted, refused, closed, closedFrom, mode, windowUs, base, total, lastUs =
     unpack(redis.call('HMGET', key,
-    'at', 'line', 'start', 'counts', 'granted', 'refused', 'closed', 'mode', 'window', 'base', 'total', 'last'))
+    'at', 'line', 'start', 'counts', 'granted', 'refused', 'closed', 'closedFrom', 'mode', 'window', 'base', 'total',
+    'last'))
   local exists = (atUs or lineUs or start or counts or granted) and true or false
   mode, windowUs = tonumber(mode) or limit.mode, tonumber(windowUs) or limit.windowUs
   local hadLog = mode == MODE.log
@@ -40,14 +42,14 @@ function Window.load(limit, keyNumber)
     kind = Window, limit = limit, key = key, entries = KEYS[keyNumber + 1], exists = exists, changed = false,
     atUs = tonumber(atUs) or nowUs, lineUs = tonumber(lineUs) or 0,
     start = tonumber(start) or (limit.mode == MODE.sliding and floor(nowUs / cellUs(limit)) or 0),
-    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pausedUntilUs = tonumber(pausedUntilUs) or 0,
+    granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, pause = Pause.of(closed, closedFrom),
     base = hadLog and tonumber(base) or 0, total = hadLog and tonumber(total) or 0, lastUs = hadLog and tonumber(lastUs) or 0,
     counts = counts and {} or Counts.blank(limit),
   }
   for count in string.gmatch(counts or '', '%d+') do
     bucket.counts[#bucket.counts + 1] = tonumber(count)
   end
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   bucket.storedLineUs, bucket.storedRefused = bucket.lineUs, bucket.refused
   local storedAtUs, storedPauseEndUs = bucket.atUs, bucket.pauseEndUs
   local same = mode == limit.mode and windowUs == limit.windowUs and #bucket.counts == Counts.lengthFor(limit)
@@ -60,7 +62,7 @@ function Window.load(limit, keyNumber)
     same, bucket.start = carriedUs == bucket.start, carriedUs
   end
   local emptyUs = Counts.emptyUs(bucket)
-  bucket.storedExpiresUs = max(emptyUs, bucket.pausedUntilUs) + C.LINE_GRACE_US
+  bucket.storedExpiresUs = max(emptyUs, bucket.pause and bucket.pause.untilUs or 0) + C.LINE_GRACE_US
   Drain.toNow(bucket, limit)
   Line.open(bucket, usedOf(bucket) == 0, min(emptyUs, bucket.atUs))
   bucket.outdated = storedAtUs > bucket.atUs or not same
@@ -99,8 +101,18 @@ local function fitsAfterUs(bucket, cost)
   return Log.waitUs(bucket, excess)
 end
 
+-- From the bucket's own time until so much of the window is open again. After a wait for room what was used is no more.
+local function opensAfterUs(bucket, cost, waitUs)
+  local whole, pause = bucket.limit.max, bucket.laterPause
+  local needed = min(whole, waitUs > 0 and cost or usedOf(bucket) + cost)
+  return Pause.opened(whole, pause, bucket.atUs) < needed and Pause.whenOpened(needed, whole, pause) - bucket.atUs or 0
+end
+
 function Window.waitUs(bucket, cost, pausedUs)
   local waitUs = fitsAfterUs(bucket, cost)
+  if bucket.laterPause then
+    waitUs = max(waitUs, opensAfterUs(bucket, cost, waitUs))
+  end
   return max(pausedUs, waitUs > 0 and bucket.atUs - nowUs + waitUs or 0)
 end
 
@@ -166,7 +178,7 @@ function Window.settle(bucket, startUs, cost, actual)
 end
 
 function Window.remaining(bucket)
-  return max(0, bucket.limit.max - usedOf(bucket))
+  return max(0, Pause.opened(bucket.limit.max, bucket.laterPause, bucket.atUs) - usedOf(bucket))
 end
 Window.available = Window.remaining
 
