@@ -3,6 +3,7 @@ import { RAMP_US } from '../../src/core/buckets/constants.ts';
 import type { View } from '../../src/core/buckets/kind.ts';
 import { type Buckets, type State, stateName } from '../../src/core/buckets/kinds.ts';
 import type { Moment } from '../../src/core/buckets/moment.ts';
+import { longer } from '../../src/core/buckets/pause.ts';
 import { acquire } from '../../src/core/decide/acquire.ts';
 import type { Terms } from '../../src/core/decide/ask.ts';
 import { atMost } from '../../src/core/decide/at-most.ts';
@@ -76,7 +77,7 @@ export class World {
     this.#times = {
       coldAtUs: coldAtUs === undefined ? 0 : ZERO_US + coldAtUs,
       changedUs: 0,
-      pausedUntilUs: 0,
+      pause: null,
       pausedAtUs: 0,
     };
     this.buckets = buckets;
@@ -154,28 +155,31 @@ export class World {
     const at = this.at(atUs);
     if (keys !== undefined)
       pauses.pauseUntil(this.buckets, keyedDemandsOf(this.limits, keys), ZERO_US + untilUs, at);
-    else if (ZERO_US + untilUs > at.pausedUntilUs)
-      this.#times = { ...this.#times, pausedUntilUs: ZERO_US + untilUs, pausedAtUs: at.nowUs };
+    else if (ZERO_US + untilUs > (at.pause?.untilUs ?? 0)) {
+      const pause = longer(at.pause, at.nowUs, ZERO_US + untilUs);
+      this.#times = { ...this.#times, pause, pausedAtUs: at.nowUs };
+    }
   }
 
   /** @returns whether there was a pause of the whole governor to end; then what is promised further ahead is recalled. */
   resume(atUs: number, keys?: Keys): boolean {
     const at = this.at(atUs);
     if (keys !== undefined) pauses.resume(this.buckets, keyedDemandsOf(this.limits, keys), at);
-    if (keys !== undefined || at.pausedUntilUs <= at.nowUs) return false;
-    this.#times = { ...this.#times, pausedUntilUs: at.nowUs, pausedAtUs: at.nowUs };
+    if (keys !== undefined || at.pause === null || at.pause.untilUs <= at.nowUs) return false;
+    const pause = { ...at.pause, untilUs: at.nowUs };
+    this.#times = { ...this.#times, pause, pausedAtUs: at.nowUs };
     this.#newVersion(at.nowUs);
     return true;
   }
 
   /** Slower limits must not find buckets empty again that had filled since a cold start or a pause. */
   configure(atUs: number, limits: LimitsOptions | Limits): void {
-    const { nowUs, coldAtUs, pausedUntilUs } = this.at(atUs);
+    const { nowUs, coldAtUs, pause } = this.at(atUs);
     const filledUs = nowUs - fillingUs(this.limits);
     this.#times = {
       ...this.#times,
       coldAtUs: coldAtUs <= filledUs ? 0 : coldAtUs,
-      pausedUntilUs: pausedUntilUs + RAMP_US <= filledUs ? 0 : pausedUntilUs,
+      pause: pause !== null && pause.untilUs + RAMP_US <= filledUs ? null : pause,
     };
     this.limits = parsed(limits);
     this.#newVersion(nowUs);
@@ -282,7 +286,7 @@ export function rateLimits(options: LimitsOptions): readonly RateLimit[] {
 export const momentAt = (nowUs: number, coldAtUs = 0, version = 1, changedUs = 0): Moment => ({
   nowUs,
   coldAtUs,
-  pausedUntilUs: 0,
+  pause: null,
   version,
   changedUs,
 });

@@ -1,7 +1,7 @@
 import type { Limit } from '../limits/limit.ts';
 import type { AdaptiveReport } from './adaptive.ts';
 import type { BucketState, Moment } from './moment.ts';
-import type { Pause } from './pause.ts';
+import type { Pauses } from './pause.ts';
 
 export type KindName = Limit['kind'] | 'share';
 
@@ -39,7 +39,8 @@ export interface View<D extends DemandOf = DemandOf, S extends BucketState = Buc
   readonly waitUs: number;
   /** From the store's now until its pause ends; 0: it is not paused. */
   readonly pausedUs: number;
-  readonly pause: Pause;
+  /** Of the bucket and its governor. */
+  readonly pauses: Pauses;
   /** The line as it counts: when it ends; 0: there is none. */
   readonly lineUs: number;
   /** Of a share: what is known of all values of the limit together. */
@@ -124,8 +125,8 @@ export interface Kind<V extends View = View> {
   observe?(view: V, calls: AdaptiveReport, nowUs: number): void;
   /** A pause of the bucket has begun. */
   paused?(view: V): void;
-  /** A pause of the bucket was ended early: it is empty now. */
-  resumed?(view: V): void;
+  /** A pause of the bucket was ended early, now. */
+  resumed?(view: V, at: Moment): void;
   readonly slots?: Slots<V>;
 }
 

@@ -1,11 +1,13 @@
+import type { Pause } from './pause.ts';
+
 /** What a decision knows besides the buckets: when it is made, and what the store says of all of them. */
 export interface Moment {
   /** The store's clock, in microseconds. */
   readonly nowUs: number;
   /** When all buckets without state were empty; may lie ahead. 0: they are full. */
   readonly coldAtUs: number;
-  /** Until when the whole governor is paused; buckets are empty then. 0: it never was. */
-  readonly pausedUntilUs: number;
+  /** The last pause of the whole governor; null: there was none. */
+  readonly pause: Pause | null;
   /** Version of the limits in force. Grants made ahead under another one are recalled. */
   readonly version: number;
   /** When the limits came to that version. 0: not known; then they are taken to have done so now. */
@@ -22,8 +24,8 @@ export interface BucketState {
   granted: number;
   /** Requests that it refused since it has been there. */
   refused: number;
-  /** Until when it is paused; it is empty then. 0: it never was. */
-  pausedUntilUs: number;
+  /** Its last pause; null: there was none. */
+  pause: Pause | null;
 }
 
 /** From the store's now until `waitUs` after the bucket's own time; 0 stays "at once". A stepped clock stands still until then. */

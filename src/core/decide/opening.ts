@@ -1,5 +1,6 @@
 import { MAX_CLOCK_STEP_US, MAX_COLD_AHEAD_US } from '../buckets/constants.ts';
-import { type Moment, movedBy } from '../buckets/moment.ts';
+import type { Moment } from '../buckets/moment.ts';
+import { movedPause, type Pause } from '../buckets/pause.ts';
 
 /** The times that a store keeps of all of its buckets, in microseconds of its clock; 0: there is none. */
 export interface StoreTimes {
@@ -7,8 +8,8 @@ export interface StoreTimes {
   readonly coldAtUs: number;
   /** When the limits came to their version. */
   readonly changedUs: number;
-  /** Until when the whole governor is paused, or was. */
-  readonly pausedUntilUs: number;
+  /** The last pause of the whole governor; null: there was none. */
+  readonly pause: Pause | null;
   /** When it was paused. */
   readonly pausedAtUs: number;
 }
@@ -22,13 +23,13 @@ export function opening(
   version: number,
   nowUs: number,
 ): { readonly moment: Moment; readonly times: StoreTimes } {
-  const { coldAtUs, changedUs, pausedUntilUs, pausedAtUs } = times;
+  const { coldAtUs, changedUs, pause, pausedAtUs } = times;
   const aheadUs = pausedAtUs - nowUs;
   const isAhead = aheadUs > MAX_CLOCK_STEP_US;
   const right = {
     coldAtUs: coldAtUs - nowUs > MAX_COLD_AHEAD_US ? nowUs : coldAtUs,
     changedUs: changedUs - nowUs > MAX_CLOCK_STEP_US ? nowUs : changedUs,
-    pausedUntilUs: isAhead ? movedBy(pausedUntilUs, aheadUs) : pausedUntilUs,
+    pause: isAhead ? movedPause(pause, aheadUs) : pause,
     pausedAtUs: isAhead ? nowUs : pausedAtUs,
   };
   const { pausedAtUs: _, ...known } = right;

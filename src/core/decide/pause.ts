@@ -1,5 +1,6 @@
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import type { Moment } from '../buckets/moment.ts';
+import { longer } from '../buckets/pause.ts';
 import type { Demand } from './demands.ts';
 import { nobody, save, viewOf } from './view.ts';
 
@@ -12,7 +13,7 @@ import { nobody, save, viewOf } from './view.ts';
 export function pauseUntil(buckets: Buckets, demands: readonly Demand[], untilUs: number, at: Moment): void {
   for (const demand of demands) {
     const view = viewOf(buckets, demand, nobody(), at);
-    view.state.pausedUntilUs = Math.max(view.state.pausedUntilUs, untilUs);
+    view.state.pause = longer(view.state.pause, at.nowUs, untilUs);
     kindOf(demand).paused?.(view);
     save(buckets, view);
   }
@@ -22,9 +23,10 @@ export function pauseUntil(buckets: Buckets, demands: readonly Demand[], untilUs
 export function resume(buckets: Buckets, demands: readonly Demand[], at: Moment): void {
   for (const demand of demands) {
     const view = viewOf(buckets, demand, nobody(), at);
-    if (view.state.pausedUntilUs <= at.nowUs) continue;
-    view.state.pausedUntilUs = at.nowUs;
-    kindOf(demand).resumed?.(view);
+    const { state } = view;
+    if (state.pause === null || state.pause.untilUs <= at.nowUs) continue;
+    state.pause = { ...state.pause, untilUs: Math.max(at.nowUs, state.atUs) };
+    kindOf(demand).resumed?.(view, at);
     save(buckets, view);
   }
 }

@@ -2,6 +2,7 @@ import type { View } from '../buckets/kind.ts';
 import { type Buckets, kindOf } from '../buckets/kinds.ts';
 import { lineAfter } from '../buckets/line.ts';
 import type { BucketState, Moment } from '../buckets/moment.ts';
+import { pauseEndUs, pausesOf } from '../buckets/pause.ts';
 import type { Ask } from './ask.ts';
 import { wake } from './charge.ts';
 import type { RefusalReason, Verdict, Wake } from './verdict.ts';
@@ -29,7 +30,7 @@ export function refuse(situation: Situation, view: View, reason: RefusalReason):
   for (const other of views) keepPlace(situation, other, queues && other === view);
   const longestWaitUs = Math.max(...views.map((view) => view.waitUs));
   // A pause of the whole governor is nobody's in particular, whichever of its limits says so.
-  const isGovernorPause = reason === 'paused' && at.pausedUntilUs - at.nowUs >= view.pausedUs;
+  const isGovernorPause = reason === 'paused' && (at.pause?.untilUs ?? 0) - at.nowUs >= view.pausedUs;
   const by = isGovernorPause ? null : demand.by;
   const verdict = { granted: false, limit: demand.limit, by, reason } as const;
   if (kind.lineAfterUs === undefined) {
@@ -85,8 +86,7 @@ function joinLine(buckets: Buckets, view: View, lineUs: number, isChanged: boole
 /** Whether the state as stored stands for what it is now. */
 function isCurrent(view: View & { readonly stored: BucketState }, at: Moment): boolean {
   const { stored, state, demand } = view;
-  if (stored.atUs > state.atUs || Math.max(stored.pausedUntilUs, at.pausedUntilUs) > stored.atUs)
-    return false;
+  if (stored.atUs > state.atUs || pauseEndUs(pausesOf(stored, at)) > stored.atUs) return false;
   return kindOf(demand).isCurrent?.(view) ?? true;
 }
 

@@ -1,5 +1,6 @@
 import { RAMP_US } from '../../core/buckets/constants.ts';
 import type { Moment } from '../../core/buckets/moment.ts';
+import { longer } from '../../core/buckets/pause.ts';
 import { opening, type StoreTimes } from '../../core/decide/opening.ts';
 import {
   type Configuration,
@@ -39,7 +40,7 @@ export class MemoryConfig {
     this.#times = {
       coldAtUs: coldStart === 'empty' ? nowUs() : 0,
       changedUs: 0,
-      pausedUntilUs: 0,
+      pause: null,
       pausedAtUs: 0,
     };
   }
@@ -56,8 +57,10 @@ export class MemoryConfig {
     return moment;
   }
 
-  pauseUntil(pausedUntilUs: number): void {
-    this.#times = { ...this.#times, pausedUntilUs, pausedAtUs: this.nowUs() };
+  pauseUntil(untilUs: number): void {
+    const pausedAtUs = this.nowUs();
+    const { fromUs } = longer(this.#times.pause, pausedAtUs, untilUs);
+    this.#times = { ...this.#times, pause: { fromUs, untilUs }, pausedAtUs };
   }
 
   get configuration() {
@@ -94,11 +97,11 @@ export class MemoryConfig {
   // Slower limits must not find buckets empty again that have filled under these.
   #timesForSlower(): StoreTimes {
     const filledSinceUs = this.nowUs() - fillingUs(this.limits);
-    const { coldAtUs, pausedUntilUs } = this.#times;
+    const { coldAtUs, pause } = this.#times;
     return {
       ...this.#times,
       coldAtUs: coldAtUs <= filledSinceUs ? 0 : coldAtUs,
-      pausedUntilUs: pausedUntilUs + RAMP_US <= filledSinceUs ? 0 : pausedUntilUs,
+      pause: pause !== null && pause.untilUs + RAMP_US <= filledSinceUs ? null : pause,
     };
   }
 }

@@ -112,7 +112,7 @@ export class MemoryStore implements Store {
     const at = this.#now();
     const untilUs = at.nowUs + Math.min(forUs, MAX_AHEAD_US);
     if (keys === undefined) {
-      if (untilUs <= at.pausedUntilUs) return;
+      if (untilUs <= (at.pause?.untilUs ?? 0)) return;
       this.#config.pauseUntil(untilUs);
     } else pauseUntil(this.#buckets, keyedDemandsOf(this.#config.limits, keys), untilUs, at);
     this.#config.messages.emit('message', { kind: 'paused', keys, forUs });
@@ -122,7 +122,7 @@ export class MemoryStore implements Store {
     const at = this.#now();
     if (keys !== undefined) resume(this.#buckets, keyedDemandsOf(this.#config.limits, keys), at);
     else {
-      if (at.pausedUntilUs <= at.nowUs) return;
+      if ((at.pause?.untilUs ?? 0) <= at.nowUs) return;
       this.#config.pauseUntil(at.nowUs);
       this.#config.recall();
     }

@@ -107,7 +107,7 @@ return Config.replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: 'd8975f75b60f4d3302f3ff30777bb531abbae87c',
+  sha1: '3c4752a9b24ff46d7133d07b26e774f19459f791',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -1016,7 +1016,9 @@ function Rate.paused(bucket)
   bucket.refusingSinceUs = 0
 end
 function Rate.resumed(bucket)
-  bucket.debt = Debt.debtAt(bucket, bucket.atUs, governorPause)
+  if bucket.atUs <= nowUs then
+    bucket.debt = Debt.debtAt(bucket, nowUs, governorPause)
+  end
 end
 function Rate.remaining(bucket)
   return max(0, floor((bucket.capacity - bucket.debt) / bucket.limit.periodUs))

@@ -82,14 +82,13 @@ const common = (hash: Hash) => ({
   lineUs: number(hash.line),
   granted: number(hash.granted),
   refused: number(hash.refused),
-  pausedUntilUs: number(hash.closed),
+  pause: hash.closed === undefined ? null : { fromUs: number(hash.closedFrom), untilUs: number(hash.closed) },
 });
 
 const rateOf = (hash: Hash, at: Moment): RateState => ({
   ...common(hash),
   debt: number(hash.debt),
   lastUs: number(hash.last),
-  rampUs: number(hash.ramp),
   promised: number(hash.promised),
   terms: {
     rate: number(hash.rate),

@@ -200,9 +200,11 @@ function Rate.paused(bucket)
   bucket.refusingSinceUs = 0
 end
 
--- A pause that is ended leaves the bucket empty, for the rest of the call as well.
+-- A pause that is ended leaves the bucket empty, for the rest of the call as well. (Not yet, while a stepped clock stands still.)
 function Rate.resumed(bucket)
-  bucket.debt = Debt.debtAt(bucket, bucket.atUs, governorPause)
+  if bucket.atUs <= nowUs then
+    bucket.debt = Debt.debtAt(bucket, nowUs, governorPause)
+  end
 end
 
 function Rate.remaining(bucket)

@@ -1,7 +1,7 @@
 import { held, observed } from '../adaptive.ts';
 import { ADAPTIVE_KEPT_US } from '../constants.ts';
 import type { Kind } from '../kind.ts';
-import { pausedForUs, pauseOf } from '../pause.ts';
+import { pausedForUs, pausesOf } from '../pause.ts';
 import { lease, release, renew } from './leases.ts';
 import { leaveQueue, queueUp, waitUs, wake } from './queue.ts';
 import {
@@ -28,18 +28,18 @@ export const CONCURRENCY: Kind<ConcurrencyView> = {
   look({ demand, stored }, { holder }, at) {
     const { limit, cost } = demand;
     const state = drained(stored ?? blank(limit, at), limit, at.nowUs);
-    const pause = pauseOf(state, limit.adaptive === null, at);
-    const pausedUs = pausedForUs(pause, at);
+    const pauses = pausesOf(state, at);
+    const pausedUs = pausedForUs(pauses, at);
     // All that held slots when the store lost them have come to renew them by then.
     const coldUs = at.coldAtUs === 0 ? 0 : Math.max(0, at.coldAtUs + limit.leaseUs - at.nowUs);
     const holds = state.leases.some((lease) => lease.holder === holder);
-    const wait = Math.max(pausedUs, holds ? 0 : coldUs, waitUs(state, limit, cost, holder, pause));
-    return { demand, stored, state, waitUs: wait, pausedUs, pause, lineUs: 0 };
+    const wait = Math.max(pausedUs, holds ? 0 : coldUs, waitUs(state, limit, cost, holder, pauses.at(-1)));
+    return { demand, stored, state, waitUs: wait, pausedUs, pauses, lineUs: 0 };
   },
 
   expiresUs(state) {
     const keptUs = state.adaptive === undefined ? 0 : state.atUs + ADAPTIVE_KEPT_US;
-    return Math.max(emptyAtUs(state), state.pausedUntilUs, keptUs);
+    return Math.max(emptyAtUs(state), state.pause?.untilUs ?? 0, keptUs);
   },
 
   // A slot that waits for its start would be held idle.
@@ -51,8 +51,9 @@ export const CONCURRENCY: Kind<ConcurrencyView> = {
     return { fence };
   },
 
-  remaining: ({ state, demand, pause }) => Math.max(0, slotsOf(state, demand.limit, pause) - heldOf(state)),
-  effective: ({ state, demand, pause }) => slotsOf(state, demand.limit, pause),
+  remaining: ({ state, demand, pauses }) =>
+    Math.max(0, slotsOf(state, demand.limit, pauses.at(-1)) - heldOf(state)),
+  effective: ({ state, demand, pauses }) => slotsOf(state, demand.limit, pauses.at(-1)),
 
   // Slots are released, not taken back.
   giveBack: () => false,
@@ -72,7 +73,7 @@ export const CONCURRENCY: Kind<ConcurrencyView> = {
       leaveQueue(state, holder);
       return waits;
     },
-    wake: ({ state, demand, pause }) => wake(state, demand.limit, pause),
+    wake: ({ state, demand, pauses }) => wake(state, demand.limit, pauses.at(-1)),
     release: ({ state }, holder, fence) => release(state, holder, fence),
     renew: ({ state, demand }, holder, fence, lostCost) =>
       renew(state, demand.limit, holder, fence, lostCost),

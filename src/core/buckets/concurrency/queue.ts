@@ -1,6 +1,6 @@
 import type { ConcurrencyLimit } from '../../limits/concurrency.ts';
 import { ASK_AGAIN_US, WAITING_US, WOKEN_US } from '../constants.ts';
-import { isRamping, type Pause, whenSlots } from '../pause.ts';
+import { type Pause, whenOpened } from '../pause.ts';
 import { allSlots, type ConcurrencyState, heldOf, slotsOf, type Waiting } from './state.ts';
 
 /** Microseconds until it is worth asking again; 0: there is room for `holder`, and nobody before it in the queue. */
@@ -9,7 +9,7 @@ export function waitUs(
   limit: ConcurrencyLimit,
   cost: number,
   holder: string,
-  pause: Pause,
+  pause: Pause | undefined,
 ): number {
   const own = state.leases.find((lease) => lease.holder === holder);
   let taken = heldOf(state) - (own?.cost ?? 0);
@@ -24,8 +24,8 @@ export function waitUs(
   const all = allSlots(state, limit);
   // A ramp keeps nobody from what it holds.
   if (needed <= (own !== undefined && cost <= own.cost ? all : slots)) return 0;
-  const ramps = isRamping(state.atUs, pause.rampEndUs) && needed <= all;
-  const rampUs = ramps ? whenSlots(needed, all, pause.rampEndUs) : Number.POSITIVE_INFINITY;
+  const rampUs =
+    pause !== undefined && needed <= all ? whenOpened(needed, all, pause) : Number.POSITIVE_INFINITY;
   const firstUs = Math.min(rampUs, ...state.leases.map(({ untilUs }) => untilUs)) - state.atUs;
   return Math.min(ASK_AGAIN_US, firstUs);
 }
@@ -65,7 +65,7 @@ export function leaveQueue(state: ConcurrencyState, holder: string): void {
 }
 
 /** Marks those at the head of the queue for whom there is room now, and returns the ones that do not know it yet. */
-export function wake(state: ConcurrencyState, limit: ConcurrencyLimit, pause: Pause): string[] {
+export function wake(state: ConcurrencyState, limit: ConcurrencyLimit, pause: Pause | undefined): string[] {
   const woken: string[] = [];
   let taken = heldOf(state);
   const slots = slotsOf(state, limit, pause);

@@ -3,7 +3,7 @@ import { type AdaptiveState, begun, held, risen } from '../adaptive.ts';
 import { MAX_CLOCK_STEP_US } from '../constants.ts';
 import type { DemandOf, View } from '../kind.ts';
 import { type BucketState, type Moment, movedBy } from '../moment.ts';
-import { type Pause, slotsInRamp } from '../pause.ts';
+import { movedPause, opened, type Pause } from '../pause.ts';
 
 export type ConcurrencyDemand = DemandOf<'concurrency', ConcurrencyLimit>;
 export type ConcurrencyView = View<ConcurrencyDemand, ConcurrencyState>;
@@ -50,7 +50,7 @@ export const blank = ({ adaptive, max }: ConcurrencyLimit, { nowUs }: Moment): C
   lineUs: 0,
   granted: 0,
   refused: 0,
-  pausedUntilUs: 0,
+  pause: null,
   fence: 0,
   leases: [],
   waiting: [],
@@ -83,7 +83,7 @@ function step(state: ConcurrencyState, nowUs: number): void {
     untilUs: movedBy(one.untilUs, stepUs),
   });
   state.atUs = nowUs;
-  state.pausedUntilUs = movedBy(state.pausedUntilUs, stepUs);
+  state.pause = movedPause(state.pause, stepUs);
   state.leases = state.leases.map(moved);
   state.waiting = state.waiting.map((place) => ({
     ...moved(place),
@@ -95,9 +95,9 @@ function step(state: ConcurrencyState, nowUs: number): void {
 export const allSlots = ({ adaptive }: ConcurrencyState, limit: ConcurrencyLimit): number =>
   adaptive === undefined ? limit.max : Math.max(1, Math.floor(adaptive.value / 1_000));
 
-/** The slots there are now. After a pause they come back one after the other, but for an adaptive limit. */
-export const slotsOf = (state: ConcurrencyState, limit: ConcurrencyLimit, pause: Pause): number =>
-  state.atUs < pause.endUs ? 0 : slotsInRamp(allSlots(state, limit), state.atUs, pause.rampEndUs);
+/** The slots there are now. After a pause they come back one after the other. */
+export const slotsOf = (state: ConcurrencyState, limit: ConcurrencyLimit, pause: Pause | undefined): number =>
+  opened(allSlots(state, limit), pause, state.atUs);
 
 export const heldOf = (state: ConcurrencyState): number =>
   state.leases.reduce((sum, { cost }) => sum + cost, 0);

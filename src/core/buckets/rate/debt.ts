@@ -3,7 +3,7 @@ import { fastestRate } from '../../limits/rate-units.ts';
 import { used } from '../adaptive.ts';
 import { MAX_DEBT_UNITS, RECALL_US } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
-import { type Pause, whenWorth, worthUs } from '../pause.ts';
+import { type Pause, type Pauses, pauseEndUs, rampUs } from '../pause.ts';
 import type { RateState } from './state.ts';
 
 /**
@@ -18,18 +18,20 @@ const capacityUnits = (limit: RateLimit): number => limit.burst * limit.periodUs
 
 export const costUnits = (limit: RateLimit, cost: number): number => cost * limit.periodUs;
 
-/**
- * What the bucket will owe at `us`, if nothing happens to it until then. Whatever it owes, a pause that ends by then has left it
- * empty at its end, and in a ramp from there.
- *
- * @param pause - Its last, or that of its governor.
- */
-export function debtAt(state: RateState, limit: RateLimit, us: number, pause: Pause): number {
-  if (pause.endUs < state.atUs || pause.endUs > us)
-    return drainedBy(state, state.debt, worthUs(state.atUs, us, pause.rampEndUs));
-  const capacity = Math.min(MAX_DEBT_UNITS, limit.burst * state.terms.periodUs);
-  const atEnd = Math.max(capacity, drainedBy(state, state.debt, pause.endUs - state.atUs));
-  return drainedBy(state, atEnd, worthUs(pause.endUs, us, pause.rampEndUs));
+/** What a pause leaves owing at its end, at the least. */
+const emptiedBy = ({ terms }: RateState, { burst }: RateLimit, pause: Pause): number =>
+  burst * terms.periodUs + Math.ceil((terms.rate * rampUs(pause)) / 2);
+
+/** What the bucket will owe at `us`, if nothing happens to it until then. A pause that ends by then has left it empty. */
+export function debtAt(state: RateState, limit: RateLimit, us: number, pauses: Pauses): number {
+  let { atUs, debt } = state;
+  for (const pause of pauses) {
+    if (pause.untilUs < atUs || pause.untilUs > us) continue;
+    const emptied = Math.min(MAX_DEBT_UNITS, emptiedBy(state, limit, pause));
+    debt = Math.max(emptied, drainedBy(state, debt, pause.untilUs - atUs));
+    atUs = pause.untilUs;
+  }
+  return drainedBy(state, debt, us - atUs);
 }
 
 // Times are compared before anything is multiplied, so that a long idle time cannot leave the exact range.
@@ -61,19 +63,19 @@ const costWithin = (limit: RateLimit, cost: number): number =>
 const keptTokens = (limit: RateLimit, cost: number, priority: 0 | 1 | 2): number =>
   limit.kept === null ? 0 : Math.min(limit.kept[priority], limit.burst - cost);
 
-/** Microseconds from the bucket's own time until `cost` tokens fit; 0 if they fit now. `pause` as for {@link debtAt}. */
+/** Microseconds from the bucket's own time until `cost` tokens fit; 0 if they fit now. `pauses` as for {@link debtAt}. */
 export function waitUs(
   state: RateState,
   limit: RateLimit,
   cost: number,
   priority: 0 | 1 | 2,
-  pause: Pause,
+  pauses: Pauses,
 ): number {
   const within = costWithin(limit, cost);
   const asked = within + keptTokens(limit, within, priority);
-  const fromUs = Math.max(state.atUs, pause.endUs);
-  const excess = debtAt(state, limit, fromUs, pause) + costUnits(limit, asked) - capacityUnits(limit);
-  return excess <= 0 ? 0 : whenWorth(ceilDiv(excess, state.terms.rate), fromUs, pause.rampEndUs) - state.atUs;
+  const fromUs = Math.max(state.atUs, pauseEndUs(pauses));
+  const over = debtAt(state, limit, fromUs, pauses) + costUnits(limit, asked) - capacityUnits(limit);
+  return over <= 0 ? 0 : fromUs - state.atUs + ceilDiv(over, state.terms.rate);
 }
 
 /** How far ahead a bucket can be reserved, in microseconds, without its debt leaving the exact range. */
@@ -93,18 +95,10 @@ export function withinHorizon(state: RateState, limit: RateLimit, aheadUs: numbe
  * A bucket that would be idle until then is moved forward to it: the debt becomes what drains until the start, so
  * that nobody can use that time twice. This makes reservations exact even when their starts are out of order.
  *
- * @param pause - As for {@link debtAt}.
  * @returns the units by which the bucket was moved forward, for {@link refund}.
  */
-export function commit(
-  state: RateState,
-  limit: RateLimit,
-  aheadUs: number,
-  cost: number,
-  pause: Pause,
-): number {
-  const worth = worthUs(state.atUs, state.atUs + aheadUs, pause.rampEndUs);
-  const pushedUnits = Math.max(0, worth * state.terms.rate - state.debt);
+export function commit(state: RateState, limit: RateLimit, aheadUs: number, cost: number): number {
+  const pushedUnits = Math.max(0, aheadUs * state.terms.rate - state.debt);
   state.debt += pushedUnits + costUnits(limit, cost);
   state.granted += cost;
   // A cost above the burst stays owed for long after its start: what is behind it must not be taken for it.
@@ -127,11 +121,11 @@ export function refund(
   grantedAfter: number,
   cost: number,
   pushedUnits: number,
-  pause: Pause,
+  pauses: Pauses,
 ): boolean {
   if (state.granted !== grantedAfter) return false;
   const units = costUnits(limit, cost) + pushedUnits;
-  state.debt = Math.min(state.debt, Math.max(emptiedUnits(state, limit, pause), state.debt - units));
+  state.debt = Math.min(state.debt, Math.max(emptiedUnits(state, limit, pauses), state.debt - units));
   state.promised = Math.max(0, state.promised - units);
   state.granted -= cost;
   return true;
@@ -147,7 +141,7 @@ export function settle(
   startUs: number,
   cost: number,
   actual: number,
-  pause: Pause,
+  pauses: Pauses,
 ): void {
   if (actual >= cost) {
     state.debt = Math.min(MAX_DEBT_UNITS, state.debt + costUnits(limit, actual - cost));
@@ -160,20 +154,22 @@ export function settle(
   const paid = costUnits(limit, cost);
   const undrained = elapsedUs >= ceilDiv(paid, most) ? 0 : paid - elapsedUs * most;
   const left = state.debt - Math.min(costUnits(limit, cost - actual), undrained);
-  state.debt = Math.min(state.debt, Math.max(emptiedUnits(state, limit, pause), left));
+  state.debt = Math.min(state.debt, Math.max(emptiedUnits(state, limit, pauses), left));
 }
 
-/** What a pause that is over leaves owing at least, now: what was granted before it cannot be had back after its end. */
-function emptiedUnits(state: RateState, limit: RateLimit, pause: Pause): number {
-  if (pause.endUs === 0 || pause.endUs > state.atUs) return 0;
-  return drainedBy(state, capacityUnits(limit), worthUs(pause.endUs, state.atUs, pause.rampEndUs));
+/** What pauses that are over leave owing at least, now: what was granted before one cannot be had back after its end. */
+function emptiedUnits(state: RateState, limit: RateLimit, pauses: Pauses): number {
+  const over = pauses.filter(({ untilUs }) => untilUs <= state.atUs);
+  return Math.max(
+    0,
+    ...over.map((pause) => drainedBy(state, emptiedBy(state, limit, pause), state.atUs - pause.untilUs)),
+  );
 }
 
-/** The microsecond of the bucket's clock at which it will be full again. `pause` as for {@link debtAt}. */
-export function fullAtUs(state: RateState, limit: RateLimit, pause: Pause): number {
-  const fromUs = Math.max(state.atUs, pause.endUs);
-  const owed = debtAt(state, limit, fromUs, pause);
-  return whenWorth(ceilDiv(owed, state.terms.rate), fromUs, pause.rampEndUs);
+/** The microsecond of the bucket's clock at which it will be full again. `pauses` as for {@link debtAt}. */
+export function fullAtUs(state: RateState, limit: RateLimit, pauses: Pauses): number {
+  const fromUs = Math.max(state.atUs, pauseEndUs(pauses));
+  return fromUs + ceilDiv(debtAt(state, limit, fromUs, pauses), state.terms.rate);
 }
 
 /** Whole tokens that fit now. */

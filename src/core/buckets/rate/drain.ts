@@ -5,11 +5,10 @@ import {
   MAX_AHEAD_US,
   MAX_CLOCK_STEP_US,
   MAX_DEBT_UNITS,
-  RAMP_US,
   RECALL_US,
 } from '../constants.ts';
 import { type Moment, movedBy } from '../moment.ts';
-import { isRamping, type Pause, pauseOf, worthUs } from '../pause.ts';
+import { movedPause, type Pauses, pauseEndUs, pausesOf } from '../pause.ts';
 import { changeRate, debtAt, drainedBy } from './debt.ts';
 import { movePenalty, penaltyEndUs, rateLeft } from './penalty.ts';
 import type { RateState } from './state.ts';
@@ -28,22 +27,20 @@ export function drained(stored: RateState, limit: RateLimit, at: Moment): RateSt
   const { nowUs } = at;
   const state = { ...stored };
   if (stored.atUs - nowUs > MAX_CLOCK_STEP_US) step(state, nowUs);
-  const pause = pauseOf(state, limit.adaptive === null, at);
-  if (state.rampUs !== 0 && state.rampUs !== pause.rampEndUs) leaveRamp(state);
+  const pauses = pausesOf(state, at);
   if (limit.adaptive === null) delete state.adaptive;
   else state.adaptive = adapted(state, limit, nowUs);
   const rate = rateAt(state, limit, nowUs);
   const { version, periodUs } = state.terms;
-  if (version !== at.version || periodUs !== limit.periodUs) changeOver(state, limit, pause, at);
+  if (version !== at.version || periodUs !== limit.periodUs) changeOver(state, limit, pauses, at);
   const penaltyUs = penaltyEndUs(state);
   if (penaltyUs > state.atUs && penaltyUs < nowUs) {
-    advance(state, limit, pause, penaltyUs);
+    advance(state, limit, pauses, penaltyUs);
     changeRate(state, rate);
   }
-  advance(state, limit, pause, nowUs);
+  advance(state, limit, pauses, nowUs);
   if (state.lastUs <= nowUs + RECALL_US) state.promised = 0;
   changeRate(state, rate);
-  state.rampUs = pause.endUs <= nowUs && isRamping(nowUs, pause.rampEndUs) ? pause.endUs : 0;
   state.terms = { ...state.terms, burst: limit.burst, version: at.version };
   return state;
 }
@@ -54,9 +51,9 @@ export function drained(stored: RateState, limit: RateLimit, at: Moment): RateSt
  * What was promised to start later than {@link RECALL_US} after it is taken back. What may still be used left no more debt than
  * a full burst and that time's worth; and what was never promised so far ahead stays owed, whatever it comes to.
  */
-function changeOver(state: RateState, limit: RateLimit, pause: Pause, at: Moment): void {
+function changeOver(state: RateState, limit: RateLimit, pauses: Pauses, at: Moment): void {
   const changedUs = at.changedUs === 0 ? at.nowUs : Math.min(at.changedUs, at.nowUs);
-  advance(state, limit, pause, changedUs);
+  advance(state, limit, pauses, changedUs);
   const { rate, periodUs, burst } = state.terms;
   const laterUs = state.lastUs - state.atUs - RECALL_US;
   if (laterUs > 0 && state.promised > 0) {
@@ -69,7 +66,7 @@ function changeOver(state: RateState, limit: RateLimit, pause: Pause, at: Moment
   state.promised = 0;
   if (state.lineUs > state.atUs) {
     // The same work, at the new pace; a pause takes as long as it did.
-    const fromUs = Math.min(state.lineUs, Math.max(state.atUs, pause.endUs));
+    const fromUs = Math.min(state.lineUs, Math.max(state.atUs, pauseEndUs(pauses)));
     const pace = (rate * limit.periodUs) / (limit.rate * periodUs);
     state.lineUs = fromUs + Math.min(MAX_AHEAD_US, Math.ceil((state.lineUs - fromUs) * pace));
   }
@@ -77,29 +74,19 @@ function changeOver(state: RateState, limit: RateLimit, pause: Pause, at: Moment
   state.terms = { ...state.terms, periodUs: limit.periodUs, rate: rateAt(state, limit, state.atUs) };
 }
 
-/**
- * Another pause came before the ramp of one was over. What was promised in it lies behind less debt than its start is away, since
- * that drains more slowly; from now on it may drain faster. By no more than a ramp holds back in all.
- */
-function leaveRamp(state: RateState): void {
-  if (state.lastUs <= state.atUs) return;
-  state.debt = Math.min(MAX_DEBT_UNITS, state.debt + (state.terms.rate * RAMP_US) / 2);
-}
-
 function step(state: RateState, nowUs: number): void {
   const stepUs = state.atUs - nowUs;
   state.atUs = nowUs;
   state.lineUs = movedBy(state.lineUs, stepUs);
   state.lastUs = movedBy(state.lastUs, stepUs);
-  state.pausedUntilUs = movedBy(state.pausedUntilUs, stepUs);
-  state.rampUs = movedBy(state.rampUs, stepUs);
+  state.pause = movedPause(state.pause, stepUs);
   movePenalty(state, stepUs);
 }
 
-function advance(state: RateState, limit: RateLimit, pause: Pause, us: number): void {
+function advance(state: RateState, limit: RateLimit, pauses: Pauses, us: number): void {
   if (us < state.atUs) return;
-  state.promised = drainedBy(state, state.promised, worthUs(state.atUs, us, pause.rampEndUs));
-  state.debt = debtAt(state, limit, us, pause);
+  state.promised = drainedBy(state, state.promised, us - state.atUs);
+  state.debt = debtAt(state, limit, us, pauses);
   state.atUs = us;
 }
 

@@ -5,12 +5,13 @@ import { ceilDiv } from '../exact.ts';
 import type { Kind } from '../kind.ts';
 import { openLine } from '../line.ts';
 import { fromNowUs } from '../moment.ts';
-import { pausedForUs, pauseOf, whenWorth } from '../pause.ts';
+import { pausedForUs, pauseEndUs, pausesOf } from '../pause.ts';
 import { shareDemand } from '../share/demand.ts';
 import {
   changeRate,
   commit,
   costUnits,
+  debtAt,
   fullAtUs,
   refund,
   remainingTokens,
@@ -34,27 +35,26 @@ export const RATE: Kind<RateView> = {
 
   look({ demand, stored }, { priority }, at) {
     const { limit } = demand;
-    const ramps = limit.adaptive === null;
     const before = stored ?? blank(limit, at);
     const state = drained(before, limit, at);
-    const pause = pauseOf(state, ramps, at);
-    const full = state.debt === 0 && pause.endUs <= state.atUs;
-    const fullUs = fullAtUs(before, limit, pauseOf(before, ramps, at));
+    const pauses = pausesOf(state, at);
+    const full = state.debt === 0 && pauseEndUs(pauses) <= state.atUs;
+    const fullUs = fullAtUs(before, limit, pausesOf(before, at));
     state.lineUs = openLine(state.lineUs, state.atUs, full, fullUs);
-    relieve(state, limit, full ? state.atUs - fullUs : 0, pause.endUs);
+    relieve(state, limit, full ? state.atUs - fullUs : 0, pauseEndUs(pauses));
     return {
       demand,
       stored,
       state,
-      waitUs: fromNowUs(state, waitUs(state, limit, demand.cost, priority, pause), at),
-      pausedUs: pausedForUs(pause, at),
-      pause,
+      waitUs: fromNowUs(state, waitUs(state, limit, demand.cost, priority, pauses), at),
+      pausedUs: pausedForUs(pauses, at),
+      pauses,
       lineUs: state.lineUs,
     };
   },
 
   expiresUs(state, limit) {
-    const fullUs = fullAtUs(state, limit, pauseOf(state, limit.adaptive === null));
+    const fullUs = fullAtUs(state, limit, pausesOf(state));
     const keptUs = state.adaptive === undefined ? 0 : state.atUs + ADAPTIVE_KEPT_US;
     return Math.max(fullUs, penaltyEndUs(state), keptUs);
   },
@@ -64,14 +64,14 @@ export const RATE: Kind<RateView> = {
 
   // What the less urgent reserve is what the urgent would wait for. And what is granted ahead cannot follow an adaptive limit
   // that falls, nor a pause that is ended early.
-  canReserve: ({ demand: { limit }, pause }, { priority }, at) =>
-    limit.adaptive === null && (limit.kept === null || priority === 0) && pause.endUs <= at.nowUs,
+  canReserve: ({ demand: { limit }, pauses }, { priority }, at) =>
+    limit.adaptive === null && (limit.kept === null || priority === 0) && pauseEndUs(pauses) <= at.nowUs,
 
   staysExact: ({ state, demand: { limit, cost } }, startUs) =>
     withinHorizon(state, limit, aheadUs(state, startUs), cost),
 
-  charge({ state, demand: { limit, cost }, pause }, _asker, startUs) {
-    const pushedUnits = commit(state, limit, aheadUs(state, startUs), cost, pause);
+  charge({ state, demand: { limit, cost } }, _asker, startUs) {
+    const pushedUnits = commit(state, limit, aheadUs(state, startUs), cost);
     return { grantedAfter: state.granted, pushedUnits };
   },
 
@@ -81,8 +81,8 @@ export const RATE: Kind<RateView> = {
   effective: ({ state }) => state.terms.rate,
   inLimitUnits: tokensPerPeriod,
 
-  lineAfterUs: ({ state, demand: { limit, cost }, pause }, fromUs) =>
-    whenWorth(ceilDiv(costUnits(limit, cost), state.terms.rate), fromUs, pause.rampEndUs),
+  lineAfterUs: ({ state, demand: { limit, cost } }, fromUs) =>
+    fromUs + ceilDiv(costUnits(limit, cost), state.terms.rate),
 
   refused: ({ state, demand }, reason, at) => reason !== 'paused' && refusedOver(state, demand.limit, at),
 
@@ -95,10 +95,10 @@ export const RATE: Kind<RateView> = {
   isOutdated: ({ stored, state }) => stored.terms.version !== state.terms.version,
   carry: carryPenalty,
 
-  giveBack: ({ state, demand: { limit, cost }, pause }, { grantedAfter, pushedUnits }) =>
-    refund(state, limit, grantedAfter, cost, pushedUnits, pause),
-  settle: ({ state, demand: { limit, cost }, pause }, startUs, actual) =>
-    settle(state, limit, startUs, cost, actual, pause),
+  giveBack: ({ state, demand: { limit, cost }, pauses }, { grantedAfter, pushedUnits }) =>
+    refund(state, limit, grantedAfter, cost, pushedUnits, pauses),
+  settle: ({ state, demand: { limit, cost }, pauses }, startUs, actual) =>
+    settle(state, limit, startUs, cost, actual, pauses),
 
   observe({ state, demand: { limit } }, calls, nowUs) {
     state.adaptive = observed(state.adaptive!, limit.adaptive!, calls, nowUs);
@@ -106,7 +106,8 @@ export const RATE: Kind<RateView> = {
   },
 
   paused: ({ state }) => notOver(state),
-  resumed({ state, demand: { limit } }) {
-    state.debt = Math.max(state.debt, costUnits(limit, limit.burst));
+  // Empty, under the limit in force now. Not yet, while a stepped clock stands still.
+  resumed({ state, demand: { limit } }, at) {
+    if (state.atUs <= at.nowUs) state.debt = debtAt(state, limit, at.nowUs, pausesOf(state, at));
   },
 };

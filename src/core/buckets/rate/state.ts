@@ -16,8 +16,6 @@ export interface RateState extends BucketState {
   lastUs: number;
   /** Of `debt`, units of grants that were promised more than RECALL_US ahead: the most that a recall undoes. */
   promised: number;
-  /** The end of the pause whose ramp `debt` reckons with; 0: it is in none. */
-  rampUs: number;
   terms: RateTerms;
   /** Only of an adaptive limit. */
   adaptive?: AdaptiveState;
@@ -41,18 +39,18 @@ interface RateTerms {
  */
 export function blank(limit: RateLimit, at: Moment): RateState {
   const { rate, periodUs, burst } = limit;
-  const emptyUs = Math.max(at.coldAtUs, Math.min(at.pausedUntilUs, at.nowUs));
-  const aheadUs = Math.max(0, emptyUs - at.nowUs);
+  // Draining empties it at the end of a pause that is over.
+  const fullAtUs = at.pause !== null && at.pause.untilUs <= at.nowUs ? at.pause.untilUs : at.nowUs;
+  const aheadUs = Math.max(0, at.coldAtUs - at.nowUs);
   return {
-    debt: emptyUs === 0 ? 0 : Math.min(MAX_DEBT_UNITS, burst * periodUs + aheadUs * rate),
-    atUs: emptyUs === 0 ? at.nowUs : emptyUs - aheadUs,
+    debt: at.coldAtUs === 0 ? 0 : Math.min(MAX_DEBT_UNITS, burst * periodUs + aheadUs * rate),
+    atUs: at.coldAtUs === 0 ? fullAtUs : at.coldAtUs - aheadUs,
     lineUs: 0,
     granted: 0,
     refused: 0,
     lastUs: 0,
     promised: 0,
-    pausedUntilUs: 0,
-    rampUs: 0,
+    pause: null,
     terms: { rate, periodUs, burst, version: at.version },
     ...(limit.adaptive && { adaptive: begun(limit.adaptive, rate / 1_000, at.nowUs) }),
   };

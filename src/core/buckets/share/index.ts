@@ -4,7 +4,7 @@ import { ceilDiv } from '../exact.ts';
 import type { Kind } from '../kind.ts';
 import { openLine } from '../line.ts';
 import { fromNowUs } from '../moment.ts';
-import { pausedForUs, pauseOf } from '../pause.ts';
+import { pausedForUs, pausesOf } from '../pause.ts';
 import { remainingTokens } from '../rate/debt.ts';
 import { activate, blankGroup, groupAt, groupOverUs, shareIn } from './group.ts';
 import {
@@ -44,8 +44,8 @@ export const SHARE: Kind<ShareView> = {
     state.lineUs = openLine(state.lineUs, state.atUs, state.debt === 0, fullUs);
     const leastOwed = owedByPause(state, limit, parent.state, cost);
     state.debt = Math.max(leastOwed, Math.min(state.debt, mostOwed(state, limit, parent.state, cost)));
-    const pause = pauseOf(state, true, at);
-    const pausedUs = pausedForUs(pause, at);
+    const pauses = pausesOf(state, at);
+    const pausedUs = pausedForUs(pauses, at);
     const spare = pausedUs === 0 && leastOwed === 0 && hasSpare(limit, parent.state, cost);
     const wait = spare ? 0 : fromNowUs(state, waitUs(state, limit, parent.state, cost), at);
     return {
@@ -54,7 +54,7 @@ export const SHARE: Kind<ShareView> = {
       state,
       waitUs: Math.max(pausedUs, wait),
       pausedUs,
-      pause,
+      pauses,
       // Work that is to spare is nobody's: it need not wait in a line either.
       lineUs: spare ? 0 : state.lineUs,
       group,
@@ -88,9 +88,5 @@ export const SHARE: Kind<ShareView> = {
   refused({ group, demand, state }, reason) {
     if (reason === 'share') activate(group, demand.key, demand.weight, state.atUs);
     return false;
-  },
-
-  resumed({ state, demand: { limit, cost }, parent }) {
-    state.debt = Math.max(state.debt, owedByPause(state, limit, parent.state, cost));
   },
 };

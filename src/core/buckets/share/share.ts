@@ -2,7 +2,7 @@ import type { RateLimit } from '../../limits/rate.ts';
 import { MAX_CLOCK_STEP_US, MAX_DEBT_UNITS, OWED_US, PAUSE_KEPT_US, SCALE } from '../constants.ts';
 import { ceilDiv } from '../exact.ts';
 import { movedBy } from '../moment.ts';
-import { whenWorth, worthUs } from '../pause.ts';
+import { movedPause, rampUs } from '../pause.ts';
 import { costUnits } from '../rate/debt.ts';
 import type { RateState } from '../rate/state.ts';
 import { activate } from './group.ts';
@@ -14,10 +14,10 @@ export function drained(stored: ShareState, share: number, nowUs: number): Share
   const stepUs = state.atUs - nowUs;
   if (stepUs > MAX_CLOCK_STEP_US) {
     state.lineUs = movedBy(state.lineUs, stepUs);
-    state.pausedUntilUs = movedBy(state.pausedUntilUs, stepUs);
+    state.pause = movedPause(state.pause, stepUs);
     state.atUs = nowUs;
   } else if (nowUs > state.atUs) {
-    const elapsedUs = worthUs(state.atUs, nowUs, state.pausedUntilUs);
+    const elapsedUs = nowUs - state.atUs;
     state.debt = elapsedUs >= ceilDiv(state.debt, stored.share) ? 0 : state.debt - elapsedUs * stored.share;
     state.atUs = nowUs;
   }
@@ -35,12 +35,10 @@ function capacity(state: ShareState, limit: RateLimit, parent: RateState, cost: 
 
 /** What it owes at the least after a pause of its own, which has left it empty, and in a ramp; 0: there was none, or long ago. */
 export function owedByPause(state: ShareState, limit: RateLimit, parent: RateState, cost: number): number {
-  const { atUs, pausedUntilUs, share } = state;
-  if (pausedUntilUs === 0 || pausedUntilUs > atUs) return 0;
-  return Math.max(
-    0,
-    roomUnits(state, limit, parent, cost) - worthUs(pausedUntilUs, atUs, pausedUntilUs) * share,
-  );
+  const { atUs, pause, share } = state;
+  if (pause === null || pause.untilUs > atUs) return 0;
+  const heldBack = Math.ceil((share * rampUs(pause)) / 2);
+  return Math.max(0, roomUnits(state, limit, parent, cost) + heldBack - (atUs - pause.untilUs) * share);
 }
 
 /**
@@ -65,8 +63,7 @@ function roomUnits(state: ShareState, limit: RateLimit, parent: RateState, cost:
 /** Microseconds from the bucket's own time until its share allows `cost` tokens. */
 export function waitUs(state: ShareState, limit: RateLimit, parent: RateState, cost: number): number {
   const over = state.debt + unitsOf(limit, parent, cost) - roomUnits(state, limit, parent, cost);
-  if (over <= 0) return 0;
-  return whenWorth(ceilDiv(over, state.share), state.atUs, state.pausedUntilUs) - state.atUs;
+  return over <= 0 ? 0 : ceilDiv(over, state.share);
 }
 
 /**
@@ -107,5 +104,5 @@ export const fullAtUs = (state: ShareState): number => state.atUs + ceilDiv(stat
 
 /** From when a value's bucket says nothing more than none does: it is full, and a pause of its own is long over. */
 export function expiresUs(state: ShareState): number {
-  return Math.max(fullAtUs(state), state.pausedUntilUs === 0 ? 0 : state.pausedUntilUs + PAUSE_KEPT_US);
+  return Math.max(fullAtUs(state), state.pause === null ? 0 : state.pause.untilUs + PAUSE_KEPT_US);
 }

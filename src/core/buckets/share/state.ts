@@ -33,6 +33,6 @@ export const blank = (nowUs: number): ShareState => ({
   lineUs: 0,
   granted: 0,
   refused: 0,
-  pausedUntilUs: 0,
+  pause: null,
   share: SCALE,
 });

@@ -1,6 +1,7 @@
 import type { WindowLimit } from '../../limits/window.ts';
 import { MAX_CLOCK_STEP_US } from '../constants.ts';
 import { type Moment, movedBy } from '../moment.ts';
+import { movedPause } from '../pause.ts';
 import { carriedStartOf, cellsOf, cellUs, emptyWindow, startOf, totalOf, type WindowState } from './state.ts';
 
 /** What time and changes of the limits make of a window. lua/includes/buckets/window/drain.lua is the same in Lua. */
@@ -39,11 +40,11 @@ export function converted(stored: WindowState, limit: WindowLimit): WindowState 
   return state;
 }
 
-const commonOf = ({ lineUs, granted, refused, pausedUntilUs }: WindowState) => ({
+const commonOf = ({ lineUs, granted, refused, pause }: WindowState) => ({
   lineUs,
   granted,
   refused,
-  pausedUntilUs,
+  pause,
 });
 
 /** A window that is in the terms of the limit in force, as it stands now. */
@@ -75,7 +76,7 @@ export function drained(stored: WindowState, limit: WindowLimit, storeNowUs: num
 function step(state: WindowState, limit: WindowLimit, nowUs: number, stepUs: number): void {
   state.atUs = nowUs;
   state.lineUs = movedBy(state.lineUs, stepUs);
-  state.pausedUntilUs = movedBy(state.pausedUntilUs, stepUs);
+  state.pause = movedPause(state.pause, stepUs);
   if (limit.mode === 'fixed') state.start = startOf(limit, movedBy(state.start, stepUs));
   if (limit.mode === 'sliding') state.start = Math.floor(nowUs / cellUs(limit));
   state.entries = state.entries.map(({ us, total }) => ({ us: Math.max(0, us - stepUs), total }));

@@ -33,7 +33,7 @@ export function emptyWindow(limit: WindowLimit, nowUs: number): WindowState {
   const { mode, windowUs } = limit;
   const start = mode === 'sliding' ? Math.floor(nowUs / cellUs(limit)) : 0;
   const counts = mode === 'log' ? [] : new Array<number>(cellsOf(limit)).fill(0);
-  const state = { atUs: nowUs, lineUs: 0, granted: 0, refused: 0, pausedUntilUs: 0, start, counts };
+  const state = { atUs: nowUs, lineUs: 0, granted: 0, refused: 0, pause: null, start, counts };
   return { ...state, entries: [], base: 0, mode, windowUs };
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_DEBT_UNITS } from '../../../../src/core/buckets/constants.ts';
 import { ceilDiv } from '../../../../src/core/buckets/exact.ts';
 import type { Moment } from '../../../../src/core/buckets/moment.ts';
+import type { Pauses } from '../../../../src/core/buckets/pause.ts';
 import {
   commit,
   fullAtUs,
@@ -23,7 +24,7 @@ import { limitOf, momentAt, S } from '../../../support/world.ts';
 const TEN = limitOf(perSecond(10, { burst: 4 }));
 const TOKEN = 100_000;
 const NORMAL = 1;
-const NO_PAUSE = { endUs: 0, rampEndUs: 0 };
+const NO_PAUSE: Pauses = [];
 
 const bucket = (debt: number, atUs: number, limit: RateLimit = TEN): RateState => ({
   ...blank(limit, momentAt(atUs)),
@@ -128,7 +129,7 @@ describe('commit', () => {
     [2 * TOKEN, 500_000, 2, 7 * TOKEN],
   ])('with a debt of %d, starting %d µs ahead, for a cost of %d: owes %d', (debt, aheadUs, cost, then) => {
     const charged = bucket(debt, S);
-    commit(charged, TEN, aheadUs, cost, NO_PAUSE);
+    commit(charged, TEN, aheadUs, cost);
     expect(charged).toMatchObject({ debt: then, granted: cost, atUs: S });
   });
 });
@@ -136,7 +137,7 @@ describe('commit', () => {
 describe('refund', () => {
   it('undoes the last grant whole, with what it moved the bucket forward', () => {
     const charged = bucket(2 * TOKEN, S);
-    const pushedUnits = commit(charged, TEN, 500_000, 2, NO_PAUSE);
+    const pushedUnits = commit(charged, TEN, 500_000, 2);
     expect(refund(charged, TEN, 2, 2, pushedUnits, NO_PAUSE)).toBe(true);
     // But for the latest start that was ever promised: nothing is given back by `settle` before it.
     expect(charged).toEqual({ ...bucket(2 * TOKEN, S), lastUs: 1.5 * S });
@@ -144,8 +145,8 @@ describe('refund', () => {
 
   it('gives nothing back once something was granted since', () => {
     const charged = bucket(0, S);
-    commit(charged, TEN, 0, 2, NO_PAUSE);
-    commit(charged, TEN, 0, 1, NO_PAUSE);
+    commit(charged, TEN, 0, 2);
+    commit(charged, TEN, 0, 1);
     const before = { ...charged };
     expect(refund(charged, TEN, 2, 2, 0, NO_PAUSE)).toBe(false);
     expect(charged).toEqual(before);
@@ -153,7 +154,7 @@ describe('refund', () => {
 
   it('gives back a batch whole, newest first', () => {
     const charged = bucket(0, S);
-    const pushed = [1, 2, 3].map((cost) => commit(charged, TEN, cost * 1_000_000, cost, NO_PAUSE));
+    const pushed = [1, 2, 3].map((cost) => commit(charged, TEN, cost * 1_000_000, cost));
     expect([
       refund(charged, TEN, 6, 3, pushed[2]!, NO_PAUSE),
       refund(charged, TEN, 3, 2, pushed[1]!, NO_PAUSE),
@@ -210,7 +211,7 @@ describe('withinHorizon', () => {
     expect(withinHorizon(bucket(MAX_DEBT_UNITS - TOKEN, S), TEN, 0, 1)).toBe(true);
     expect(withinHorizon(bucket(MAX_DEBT_UNITS - TOKEN + 1, S), TEN, 0, 1)).toBe(false);
     const charged = bucket(0, S);
-    commit(charged, TEN, edge, 1, NO_PAUSE);
+    commit(charged, TEN, edge, 1);
     expect(charged.debt).toBe(MAX_DEBT_UNITS);
   });
 });
@@ -251,8 +252,7 @@ describe('rates that no float holds', () => {
     let delivered = 0;
     for (let step = 0; step <= steps; step++) {
       state = drained(state, limit, momentAt(S + step * stepUs));
-      for (; waitUs(state, limit, 1, NORMAL, NO_PAUSE) === 0; delivered++)
-        commit(state, limit, 0, 1, NO_PAUSE);
+      for (; waitUs(state, limit, 1, NORMAL, NO_PAUSE) === 0; delivered++) commit(state, limit, 0, 1);
     }
     const exact = (BigInt(limit.rate) * BigInt(steps * stepUs)) / BigInt(limit.periodUs);
     expect(delivered - limit.burst).toBe(Number(exact));
@@ -265,7 +265,7 @@ describe('rates that no float holds', () => {
       const wait = waitUs(state, limit, 1, NORMAL, NO_PAUSE);
       const exact = (BigInt(n) * BigInt(limit.periodUs) + BigInt(limit.rate) - 1n) / BigInt(limit.rate);
       if (BigInt(wait) !== exact) expect({ n, wait }).toEqual({ n, wait: Number(exact) });
-      commit(state, limit, wait, 1, NO_PAUSE);
+      commit(state, limit, wait, 1);
     }
   });
 });
