@@ -152,10 +152,13 @@ export class World {
 
   /** @param keys - Of these; without them, the whole governor. */
   pause(atUs: number, untilUs: number, keys?: Keys): void {
-    const at = this.at(atUs);
-    if (keys !== undefined)
-      pauses.pauseUntil(this.buckets, keyedDemandsOf(this.limits, keys), ZERO_US + untilUs, at);
-    else if (ZERO_US + untilUs > (at.pause?.untilUs ?? 0)) {
+    if (keys !== undefined) {
+      const demands = keyedDemandsOf(this.limits, keys);
+      pauses.pauseUntil(this.buckets, demands, ZERO_US + untilUs, this.at(atUs));
+      return;
+    }
+    const at = this.#look(atUs);
+    if (ZERO_US + untilUs > (at.pause?.untilUs ?? 0)) {
       const pause = longer(at.pause, at.nowUs, ZERO_US + untilUs);
       this.#times = { ...this.#times, pause, pausedAtUs: at.nowUs };
     }
@@ -163,8 +166,8 @@ export class World {
 
   /** @returns whether there was a pause of the whole governor to end; then what is promised further ahead is recalled. */
   resume(atUs: number, keys?: Keys): boolean {
-    const at = this.at(atUs);
-    if (keys !== undefined) pauses.resume(this.buckets, keyedDemandsOf(this.limits, keys), at);
+    if (keys !== undefined) pauses.resume(this.buckets, keyedDemandsOf(this.limits, keys), this.at(atUs));
+    const at = this.#look(atUs);
     if (keys !== undefined || at.pause === null || at.pause.untilUs <= at.nowUs) return false;
     const pause = { ...at.pause, untilUs: at.nowUs };
     this.#times = { ...this.#times, pause, pausedAtUs: at.nowUs };
@@ -174,7 +177,8 @@ export class World {
 
   /** Slower limits must not find buckets empty again that had filled since a cold start or a pause. */
   configure(atUs: number, limits: LimitsOptions | Limits): void {
-    const { nowUs, coldAtUs, pause } = this.at(atUs);
+    const { coldAtUs, pause } = this.#times;
+    const nowUs = ZERO_US + atUs;
     const filledUs = nowUs - fillingUs(this.limits);
     this.#times = {
       ...this.#times,
@@ -189,11 +193,16 @@ export class World {
     return demandsOf(this.limits, cost, keys);
   }
 
-  /** Times that a wrong clock wrote are put right with the clock, as the scripts do it. */
+  /** The moment of a decision. Times that a wrong clock wrote are put right with the clock, and kept so, as the scripts do it. */
   at(atUs: number): Moment {
     const { moment, times } = opening(this.#times, this.version, ZERO_US + atUs);
     this.#times = times;
     return moment;
+  }
+
+  // What only looks keeps nothing.
+  #look(atUs: number): Moment {
+    return opening(this.#times, this.version, ZERO_US + atUs).moment;
   }
 
   /** The buckets of a request, as they look to it. */

@@ -58,9 +58,12 @@ export class Both {
     // Together, so that they travel in one call and are decided in this order at one time.
     const store = this.#stores.get(batch.instance)!;
     const ended = this.#listen();
-    const results = await Promise.all(
-      steps.map((step, index) => outcome(() => onRedis(store, step, receipts[index]))),
-    );
+    // First a look, since a batch in which nothing is asked of the script puts no clock right there, as the world does.
+    this.#world.at(this.#atUs);
+    const [, ...results] = await Promise.all([
+      store.peek({ cost: this.#oneOfEach(), keys: undefined, holder: '' }, 1),
+      ...steps.map((step, index) => outcome(() => onRedis(store, step, receipts[index]))),
+    ]);
     await this.redis.publish(`${wakePrefix(this.name)}end`, '');
     for (const [index, step] of steps.entries()) {
       const expected = await outcome(() => this.#inCore(step, receipts[index], batch.instance));
@@ -181,6 +184,10 @@ export class Both {
     else if ('startUs' in result) this.#receipts.push(result as Receipt);
   }
 
+  #oneOfEach(): Record<string, number> {
+    return Object.fromEntries(this.#world.limits.map(({ name }) => [name, 1]));
+  }
+
   /**
    * What core sees in what Redis holds is what it sees in its own: each state brought to now. So things that are cleaned up
    * late (entries and leases that are over, counts that have drained) may be there or not, as long as they mean the same.
@@ -189,7 +196,7 @@ export class Both {
     const { limits } = this.#world;
     const at = this.#world.at(this.#atUs);
     const requests = KEY_VALUES.map((value) => ({
-      cost: Object.fromEntries(limits.map(({ name }) => [name, 1])),
+      cost: this.#oneOfEach(),
       keys: Object.fromEntries(
         limits.flatMap(({ by, options }) => by ?? options.by ?? []).map((by) => [by, value]),
       ),
