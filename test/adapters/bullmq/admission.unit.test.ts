@@ -1,8 +1,9 @@
-import type { Job } from 'bullmq';
-import { perHour, perSecond } from 'flyball';
-import { type GovernOptions, governed } from 'flyball/bullmq';
+import type { Job, Worker } from 'bullmq';
+import { perHour, perSecond, StoreUnavailableError } from 'flyball';
+import { type GovernOptions, governed, Throttled } from 'flyball/bullmq';
 import { memoryGovernor } from 'flyball/testing';
 import { describe, expect, test, vi } from 'vitest';
+import { FakeQueue, FakeWorker } from '../../support/bullmq-worker.ts';
 import { Fleet, type FleetOptions } from './feed-simulator.ts';
 
 vi.mock('bullmq', async (original) => ({
@@ -57,6 +58,34 @@ test('a job that could not start soon at a fair limit is deferred in the line of
   expect(deferredToMs).toEqual([...deferredToMs].sort((a, b) => a - b));
   const others = await fleet.call((governor) => governor.peek({ keys: { shop: 'other' } }));
   expect(others.map(({ lineMs }) => lineMs)).toEqual([0, 0]);
+});
+
+test('a throttled job goes back without an attempt, and its worker stays away, though the store kept no pause', async () => {
+  const { governor, clock, store } = memoryGovernor({ name: 'test', limits: { calls: perSecond(10) } });
+  const away = new StoreUnavailableError('test', new Error('away'));
+  vi.spyOn(store, 'pause').mockRejectedValue(away);
+  const startsMs: number[] = [];
+  const processor = governed(governor, async () => {
+    startsMs.push(clock.monoMs());
+    if (startsMs.length === 1) throw new Throttled({ retryAfterMs: 2_000 });
+  });
+  const queue = new FakeQueue<unknown>(clock);
+  const worker = new FakeWorker(queue, (job, token) => processor(job as unknown as Job, token), {
+    concurrency: 1,
+  });
+  const told: unknown[] = [];
+  worker.on('error', (error) => told.push(error));
+  worker.on('failed', (_job, error) => told.push(error));
+  processor.attach(worker as unknown as Worker);
+  queue.add({});
+  for (let turn = 0; turn < 400; turn++) {
+    await clock.advance(10);
+    await new Promise(setImmediate);
+  }
+  expect(startsMs.length).toBe(2);
+  expect(startsMs[1]! - startsMs[0]!).toBeGreaterThanOrEqual(2_000);
+  expect(told).toEqual([away]);
+  expect(processor.governing).toMatchObject({ throttled: 1, returned: 1, failed: 0 });
 });
 
 describe('bypass', () => {

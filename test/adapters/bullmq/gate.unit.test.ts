@@ -124,6 +124,17 @@ describe('Gate', () => {
     expect(worker.calls).toEqual([]);
   });
 
+  test('does not take a full worker for an empty queue', async () => {
+    feed.setMax(1);
+    feed.arrived();
+    feed.started();
+    gate.fetched();
+    worker.emit('drained'); // a job ended, and BullMQ was not to fetch another
+    worker.concurrency = 10;
+    await clock.advance(50);
+    expect(worker.calls).toEqual(['pause(true)', 'resume()']);
+  });
+
   test('does not wake a worker that the user has paused', async () => {
     feed.arrived();
     feed.started();

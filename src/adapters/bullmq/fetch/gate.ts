@@ -77,8 +77,9 @@ export class Gate {
         value: this.#quietly(worker.emit.bind(worker) as (event: string, ...args: unknown[]) => boolean),
       },
     });
+    // BullMQ says so too when a job ends after which it may not fetch; only one that looked knows that nothing waits.
     worker.on('drained', () => {
-      this.#drained = true;
+      this.#drained ||= this.#mayFetch();
     });
     this.apply();
   }
@@ -134,15 +135,13 @@ export class Gate {
     this.#opened();
   }
 
+  #mayFetch(): boolean {
+    const { inside, concurrency } = this.feed;
+    return !this.#isShut && !this.#userPaused && this.#isRunning() && inside < concurrency;
+  }
+
   #mayWake(): boolean {
-    return (
-      !this.#isShut &&
-      !this.#userPaused &&
-      !this.#drained &&
-      this.#isRunning() &&
-      this.feed.inside > 0 &&
-      this.feed.inside < this.feed.concurrency
-    );
+    return this.feed.inside > 0 && !this.#drained && this.#mayFetch();
   }
 
   #wake(): void {
