@@ -1,4 +1,4 @@
-import { DelayedError, type Job, type Queue, WaitingError, type Worker } from 'bullmq';
+import { DelayedError, type Job, WaitingError, type Worker } from 'bullmq';
 import { type Deferral, deskOf, type Ended } from '../../core/calls/desk.ts';
 import { handled } from '../../core/checks.ts';
 import { InvalidOptionError, isGovernorClosedError, isStoreUnavailableError } from '../../core/errors.ts';
@@ -10,11 +10,10 @@ import { Arrivals, type Fetched } from './fetch/arrivals.ts';
 import { Feed } from './fetch/feed.ts';
 import { Gate } from './fetch/gate.ts';
 import { PutBack } from './fetch/put-back.ts';
-import type { Govern } from './options.ts';
-import { asError } from './queue/job-errors.ts';
+import { asError, type Govern } from './options.ts';
 import { isWorker, lazyQueueOf } from './queue/queue-of.ts';
 import { warnOfConflicts } from './queue/warnings.ts';
-import { type Deferred, type GoverningState, giveGrant, newCounters } from './state.ts';
+import { Counters, type Deferred, type GoverningState, giveGrant, type Shared } from './state.ts';
 
 const STORE_ERROR_EVERY_MS = 10_000;
 // A job that was turned away without being told for how long is not to be the next call again.
@@ -24,27 +23,27 @@ type Run<R> = (signal: AbortSignal | undefined) => Promise<R>;
 
 /** The governing of one worker: joins the parts that take each of its jobs from the fetch to the end. */
 export class Governing<J extends Job> {
-  readonly #feed: Feed;
+  readonly #shared: Shared<J>;
   readonly #arrivals = new Arrivals();
-  readonly #putBack: PutBack;
   readonly #deferring: Deferring<J>;
   readonly #retimer: Retimer<J>;
   readonly #admission: Admission<J>;
-  readonly #counters = newCounters();
-  #attached: { readonly worker: Worker; readonly gate: Gate; readonly queue: () => Queue } | undefined;
   #lastStoreErrorMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly govern: Govern<J>) {
     const { governor, maxHoldMs } = govern;
+    const counters = new Counters();
     const report = (error: unknown) => this.#report(asError(error));
-    const feed = new Feed(Number.MAX_SAFE_INTEGER, maxHoldMs);
-    const counters = this.#counters;
-    const putBack = new PutBack(governor.clock, counters);
-    const deferring = new Deferring(govern, counters, report);
-    this.#feed = feed;
-    this.#putBack = putBack;
-    this.#deferring = deferring;
-    this.#admission = new Admission(govern, { feed, deferring, putBack, counters, report });
+    this.#shared = {
+      govern,
+      counters,
+      feed: new Feed(Number.MAX_SAFE_INTEGER, maxHoldMs),
+      putBack: new PutBack(governor.clock, counters),
+      report,
+      attached: undefined,
+    };
+    this.#deferring = new Deferring(this.#shared);
+    this.#admission = new Admission(this.#shared, this.#deferring);
     this.#retimer = new Retimer(
       governor,
       async (job: J) => paceOf(governor, handled(govern.cost(job)), handled(govern.keys(job))),
@@ -53,36 +52,40 @@ export class Governing<J extends Job> {
   }
 
   get state(): GoverningState {
-    const { running, held, nearby, target } = this.#feed;
-    const gate = this.#attached?.gate.open === false ? 'shut' : 'open';
-    return { running, held, nearby, target, gate, ...this.#counters };
+    const { attached, counters, feed } = this.#shared;
+    const { running, held, nearby, target } = feed;
+    return {
+      running,
+      held,
+      nearby,
+      target,
+      gate: attached?.gate.open === false ? 'shut' : 'open',
+      ...counters,
+    };
   }
 
   /** The jobs of the worker's queue that are deferred. */
   async deferred(): Promise<Deferred> {
-    if (this.#attached === undefined) {
-      throw new InvalidOptionError('worker', 'one that was given with attach(worker) first', undefined);
-    }
-    return this.#deferring.deferredOf(this.#attached.queue());
+    const { attached } = this.#shared;
+    if (attached !== undefined) return this.#deferring.deferredOf(attached.queue());
+    throw new InvalidOptionError('worker', 'one that was given with attach(worker) first', undefined);
   }
 
   /** Takes hold of the worker's fetching: from then on its concurrency follows the limit. Once. */
   attach(worker: Worker): void {
-    if (this.#attached !== undefined)
+    if (this.#shared.attached !== undefined)
       throw new TypeError('this governed processor is attached to a worker already');
     if (!isWorker(worker)) throw new InvalidOptionError('worker', 'the BullMQ Worker that runs it', worker);
     const { governor, maxHoldMs } = this.govern;
     const waitMs = () => this.#admission.governorWideWaitMs();
-    const gate = new Gate(worker, this.#feed, governor.clock, maxHoldMs, waitMs);
+    const gate = new Gate(worker, this.#shared.feed, governor.clock, maxHoldMs, waitMs);
     // From here on nothing fails: an attempt that did must not use up the processor.
     const queue = lazyQueueOf(worker);
-    this.#attached = { worker, gate, queue };
-    this.#admission.attach(worker, gate);
-    this.#deferring.attach(worker);
+    this.#shared.attached = { worker, gate, queue };
     this.#retimer.attach(worker, queue);
     worker.on('closing', () => {
       gate.end();
-      this.#putBack.hurry();
+      this.#shared.putBack.hurry();
       this.#admission.close();
     });
     warnOfConflicts(worker);
@@ -99,8 +102,9 @@ export class Governing<J extends Job> {
     signal: AbortSignal | undefined,
     run: Run<R>,
   ): Promise<R> {
-    this.#feed.arrived();
-    this.#attached?.gate.fetched();
+    const { feed } = this.#shared;
+    feed.arrived();
+    this.#shared.attached?.gate.fetched();
     let started = false;
     try {
       const fetched = { job, token, signal, arrival: await this.#arrivals.next(job) };
@@ -112,16 +116,16 @@ export class Governing<J extends Job> {
       const before = this.#deferring.forget(job);
       if (admitted === undefined) return undefined as R; // dropped: BullMQ completes the job
       started = true;
-      this.#feed.started();
-      this.#attached?.gate.apply();
+      feed.started();
+      this.#shared.attached?.gate.apply();
       const ended = await this.#run(fetched, admitted, run);
       if ('result' in ended) return ended.result;
       await this.#throttled(fetched, ended, await before);
       return undefined as R; // dropped
     } finally {
-      if (started) this.#feed.ended();
-      else this.#feed.left();
-      this.#attached?.gate.apply();
+      if (started) feed.ended();
+      else feed.left();
+      this.#shared.attached?.gate.apply();
     }
   }
 
@@ -137,7 +141,7 @@ export class Governing<J extends Job> {
         );
       },
       settle: settle && ((result) => settle(job, result)),
-      report: (error) => this.#report(asError(error)),
+      report: this.#shared.report,
     });
   }
 
@@ -147,16 +151,16 @@ export class Governing<J extends Job> {
     { throttled, pauseMs, isPaused }: Exclude<Ended<unknown>, { result: unknown }>,
     before: Deferral | undefined,
   ): Promise<void> {
-    this.#counters.throttled += 1;
+    const { attached, counters, putBack } = this.#shared;
+    counters.throttled += 1;
     const awayMs = Math.max(pauseMs, LEAST_AWAY_MS);
-    const gate = this.#attached?.gate;
-    if (throttled.keys !== undefined || gate === undefined) {
+    if (throttled.keys !== undefined || attached === undefined) {
       return this.#deferring.deferThrottled(fetched, awayMs, before);
     }
     // Once the store knows of it, it is the store that says when it ends: it may be ended early.
-    if (isPaused) gate.refused(awayMs);
-    else gate.shutFor(awayMs);
-    return this.#putBack.toHead(fetched);
+    if (isPaused) attached.gate.refused(awayMs);
+    else attached.gate.shutFor(awayMs);
+    return putBack.toHead(fetched);
   }
 
   /** Tells the worker's error event: of a store that does not answer now and then, of anything else each time. */
@@ -166,6 +170,6 @@ export class Governing<J extends Job> {
       if (nowMs - this.#lastStoreErrorMs < STORE_ERROR_EVERY_MS) return;
       this.#lastStoreErrorMs = nowMs;
     }
-    this.#attached?.worker.emit('error', error);
+    this.#shared.attached?.worker.emit('error', error);
   }
 }

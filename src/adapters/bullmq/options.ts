@@ -178,6 +178,11 @@ function constantPriority(priority: unknown): () => Priority {
   return () => constant;
 }
 
+/** A user may throw anything, `cancelJob(id, 'why')` aborts with a text, and BullMQ reads a failure's message. */
+export function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason ?? 'no reason was given'));
+}
+
 /** The checks are those of a request; the option they speak of here is another one. */
 function named(check: () => unknown): void {
   try {

@@ -1,7 +1,12 @@
+import type { Queue, Worker } from 'bullmq';
 import type { Grant } from '../../core/answers.ts';
+import type { Feed } from './fetch/feed.ts';
+import type { Gate } from './fetch/gate.ts';
+import type { PutBack } from './fetch/put-back.ts';
+import type { Govern } from './options.ts';
 
 /** What a governed worker does at this moment, and has done since it was made. */
-export interface GoverningState {
+export interface GoverningState extends Readonly<Counters> {
   /** Jobs whose processor runs. */
   readonly running: number;
   /** Jobs that ask the governor or wait in process for their tokens. */
@@ -12,20 +17,36 @@ export interface GoverningState {
   readonly target: number;
   /** Whether the worker fetches jobs. */
   readonly gate: 'open' | 'shut';
-  readonly granted: number;
+}
+
+/** What is counted since the worker was made. */
+export class Counters {
+  granted = 0;
   /** Grants that had to be waited for in process. */
-  readonly holds: number;
+  holds = 0;
   /** Jobs deferred until a turn, or to the tail. */
-  readonly deferrals: number;
+  deferrals = 0;
   /** Jobs put back to the head of their queue. */
-  readonly returned: number;
-  readonly dropped: number;
-  readonly failed: number;
-  readonly bypassed: number;
+  returned = 0;
+  dropped = 0;
+  failed = 0;
+  bypassed = 0;
   /** Jobs that met `maxDeferrals` or `maxDeferredMs`, whatever became of them then. */
-  readonly deferralLimited: number;
+  deferralLimited = 0;
   /** Jobs that ran and threw `Throttled`. */
-  readonly throttled: number;
+  throttled = 0;
+}
+
+/** What the parts share that govern one worker. */
+export interface Shared<J> {
+  readonly govern: Govern<J>;
+  readonly counters: Counters;
+  readonly feed: Feed;
+  readonly putBack: PutBack;
+  /** Tells the worker what went wrong. */
+  readonly report: (error: unknown) => void;
+  /** The worker, once there is one whose fetching can be stopped. */
+  attached: { readonly worker: Worker; readonly gate: Gate; readonly queue: () => Queue } | undefined;
 }
 
 /** The jobs of a queue that are deferred at this moment, by all workers of it. */
@@ -34,23 +55,6 @@ export interface Deferred {
   /** Milliseconds since the one that has been deferred for longest first was; 0: none is. */
   readonly oldestMs: number;
 }
-
-const COUNTED = [
-  'granted',
-  'holds',
-  'deferrals',
-  'returned',
-  'dropped',
-  'failed',
-  'bypassed',
-  'deferralLimited',
-  'throttled',
-] as const;
-
-/** What is counted since the worker was made. */
-export type Counters = Record<(typeof COUNTED)[number], number>;
-
-export const newCounters = (): Counters => Object.fromEntries(COUNTED.map((name) => [name, 0])) as Counters;
 
 const grants = new WeakMap<object, Grant>();
 

@@ -1,4 +1,4 @@
-import type { Job, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import {
   type AskTerms,
   type Attempt,
@@ -17,32 +17,19 @@ import {
   RefusedError,
 } from '../../../core/errors.ts';
 import { type Deferring, hasReturned } from '../defer/defer.ts';
-import type { Room } from '../defer/room.ts';
+import { type Room, unrecoverable } from '../defer/room.ts';
 import type { Fetched } from '../fetch/arrivals.ts';
-import type { Feed } from '../fetch/feed.ts';
 import type { Gate } from '../fetch/gate.ts';
-import type { PutBack } from '../fetch/put-back.ts';
-import type { Govern } from '../options.ts';
-import { asError, unrecoverable } from '../queue/job-errors.ts';
-import type { Counters } from '../state.ts';
+import { asError } from '../options.ts';
+import type { Shared } from '../state.ts';
 import { governorWideWaitMs, type Reach, reachOf } from './pace.ts';
-import { leaveFor, OnRefusedOption, waitFor } from './refusal.ts';
+import { actionFor, leaveFor, requeueMs, waitFor } from './refusal.ts';
 import { bypass, type JobRequest, requestOf } from './request.ts';
 
 /** What a job may run under. */
 export interface Admitted {
   readonly grant: ReservationHandle;
   readonly keys: Keys | undefined;
-}
-
-/** What admission needs of the worker that it is for. */
-export interface AdmissionParts<J extends Job> {
-  readonly feed: Feed;
-  readonly deferring: Deferring<J>;
-  readonly putBack: PutBack;
-  readonly counters: Counters;
-  /** Tells the worker what went wrong. */
-  readonly report: (error: unknown) => void;
 }
 
 /** A job between its first question and its start, and how long it has waited here. */
@@ -66,25 +53,16 @@ const CLOSING = Symbol('closing');
 /** Takes a job from the fetch to its start, or out of the worker again. */
 export class Admission<J extends Job> {
   readonly #attempts: Attempts;
-  readonly #onRefused: OnRefusedOption<J>;
-  #gate: Gate | undefined;
   /** The cost that was asked about last: what the next job is likely to cost. */
   #lastCost: Cost = 1;
   /** Jobs that ask whether they may wait nearby. */
   #claims = 0;
 
   constructor(
-    private readonly govern: Govern<J>,
-    private readonly parts: AdmissionParts<J>,
+    private readonly shared: Shared<J>,
+    private readonly deferring: Deferring<J>,
   ) {
-    this.#attempts = deskOf(govern.governor).attempts();
-    this.#onRefused = new OnRefusedOption(govern);
-  }
-
-  /** From now on there is a worker whose fetching can be stopped. */
-  attach(worker: Worker, gate: Gate): void {
-    this.#gate = gate;
-    this.#onRefused.attach(worker);
+    this.#attempts = deskOf(shared.govern.governor).attempts();
   }
 
   /** The worker closes: all waits end, and their jobs go back. */
@@ -94,15 +72,15 @@ export class Admission<J extends Job> {
 
   /** Milliseconds that a job would have to wait now at the limits that all jobs meet. */
   governorWideWaitMs(): Promise<number> {
-    return governorWideWaitMs(this.govern.governor, this.#lastCost);
+    return governorWideWaitMs(this.shared.govern.governor, this.#lastCost);
   }
 
   /** What the job may run under; undefined if it is dropped. Throws what tells BullMQ what became of it otherwise. */
   async admit(fetched: Fetched<J>): Promise<Admitted | undefined> {
-    const { deferring, putBack, report } = this.parts;
+    const { govern, putBack, report } = this.shared;
     const { job, signal } = fetched;
     try {
-      const request = requestOf(this.govern, job);
+      const request = requestOf(govern, job);
       const grant = await this.#grantFor(fetched, request);
       return grant && { grant, keys: request.keys };
     } catch (error) {
@@ -110,7 +88,7 @@ export class Admission<J extends Job> {
       if (signal?.aborted && error === signal.reason) throw asError(error);
       if (isStoreUnavailableError(error) || isGovernorClosedError(error)) {
         report(error);
-        if (this.#gate === undefined) return deferring.deferUnrecorded(fetched, STORE_RETRY_MS);
+        if (this.#gate === undefined) return this.deferring.deferUnrecorded(fetched, STORE_RETRY_MS);
         this.#gate.shutFor(STORE_RETRY_MS);
         return putBack.toHead(fetched);
       }
@@ -122,17 +100,18 @@ export class Admission<J extends Job> {
   async #grantFor(fetched: Fetched<J>, request: JobRequest): Promise<ReservationHandle | undefined> {
     const { job, signal } = fetched;
     const { cost, keys, priority } = request;
+    const { govern, counters, report } = this.shared;
     if (request.bypass !== undefined) {
-      const grant = await bypass(this.govern, job, request, request.bypass, this.parts.report);
-      this.parts.counters.bypassed += 1;
+      const grant = await bypass(govern, job, request, request.bypass, report);
+      counters.bypassed += 1;
       return grant;
     }
-    const reach = await reachOf(this.govern.governor, cost, keys);
+    const reach = await reachOf(govern.governor, cost, keys);
     this.#attempts.waiters.check(signal);
     const asked = { cost, keys, priority, holder: holderOf(job), signal, returning: hasReturned(job) };
     const attempt = this.#attempts.begin(asked);
     try {
-      const room = await this.parts.deferring.roomOf(job);
+      const room = await this.deferring.roomOf(job);
       return await this.#ask({ ...fetched, ...request, attempt, reach, room, heldMs: 0, nearbyMs: 0 });
     } finally {
       void attempt.end();
@@ -141,10 +120,10 @@ export class Admission<J extends Job> {
 
   async #ask(candidate: Candidate<J>): Promise<ReservationHandle | undefined> {
     const { job, attempt, room, reach } = candidate;
-    const { counters, deferring, feed, putBack } = this.parts;
+    const { counters, feed, govern, putBack } = this.shared;
     // A job that may fail or be dropped takes only a turn near enough to wait for here. A job over its deferral limit takes
     // none either: the jobs behind it would queue behind nothing.
-    let takesTurn = this.#onRefused.alwaysDefers && room.ms >= 0;
+    let takesTurn = this.#alwaysDefers && room.ms >= 0;
     for (;;) {
       // A hold that only keys ask for is a wait nearby. Without room for it the job takes a turn.
       const claims = !reach.governorWide && this.#roomNearby;
@@ -162,9 +141,9 @@ export class Admission<J extends Job> {
         returning: attempt.returning,
         roomNearby: this.#roomNearby,
         nearbyMs: this.#nearbyMs(candidate),
-        holdMs: this.govern.maxHoldMs - candidate.heldMs,
-        maxHoldMs: this.govern.maxHoldMs,
-        defers: this.#onRefused.alwaysDefers,
+        holdMs: govern.maxHoldMs - candidate.heldMs,
+        maxHoldMs: govern.maxHoldMs,
+        defers: this.#alwaysDefers,
       });
       if (wait !== 'away') {
         const timeMs = await this.#timed(wait === 'nearby', () => attempt.sleep(answer));
@@ -172,7 +151,7 @@ export class Admission<J extends Job> {
         else candidate.heldMs += timeMs;
         continue;
       }
-      const action = takesTurn ? 'delay' : await this.#onRefused.actionFor(job, answer);
+      const action = takesTurn ? 'delay' : await actionFor(govern, job, answer);
       const leaving = leaveFor(answer, action, this.#gate !== undefined);
       if (leaving === 'drop') {
         counters.dropped += 1;
@@ -187,7 +166,7 @@ export class Admission<J extends Job> {
         this.#gate?.refused(answer.retryAfterMs);
         return putBack.toHead(candidate);
       }
-      const tailMs = leaving === 'requeue' ? await this.#onRefused.requeueMs(job) : undefined;
+      const tailMs = leaving === 'requeue' ? await requeueMs(this.shared, job) : undefined;
       const delayMs = tailMs ?? lookAgainMs(answer);
       // A pause is not the job's doing: it uses up none of what it may be deferred.
       const excused = answer.reason === 'paused';
@@ -199,7 +178,7 @@ export class Admission<J extends Job> {
       }
       if (takesTurn || answer.hasTurn || tailMs !== undefined) {
         if (answer.hasTurn) feed.deferred();
-        return deferring.defer(candidate, delayMs, { excused });
+        return this.deferring.defer(candidate, delayMs, { excused });
       }
       takesTurn = true;
     }
@@ -207,14 +186,15 @@ export class Admission<J extends Job> {
 
   #terms(candidate: Candidate<J>, takesTurn: boolean, claims: boolean): AskTerms {
     const { job, reach, room } = candidate;
+    const { govern } = this.shared;
     const dueMs = (job.timestamp ?? Number.POSITIVE_INFINITY) + (job.opts?.delay ?? 0);
     const patienceMs = this.#nearbyMs(candidate);
     const nearbyMs = this.#roomNearby || claims ? patienceMs : 0;
     // So short that the feed, which sees to it that jobs are held for less than half of maxHoldMs, fetches on.
     const part = takesTurn && this.#looksBehind(reach) ? FAIR_HOLD_PART : 1;
     return {
-      waitedMs: Math.max(0, this.govern.governor.clock.wallMs() - dueMs),
-      maxWaitMs: reach.governorWide || claims ? this.govern.maxHoldMs / part : 0,
+      waitedMs: Math.max(0, govern.governor.clock.wallMs() - dueMs),
+      maxWaitMs: reach.governorWide || claims ? govern.maxHoldMs / part : 0,
       turns: this.#gate === undefined ? 'all' : 'keyed',
       maxTurnMs: takesTurn ? Math.max(nearbyMs, room.ms) : nearbyMs,
       patienceMs,
@@ -228,45 +208,55 @@ export class Admission<J extends Job> {
       // A job that waited for a near turn or in a queue was held all the same.
       const waitMs = Math.max(grant.startsInMs, heldMs);
       const nextWaitMs = this.#looksBehind(reach) ? waitMs : waitMs + reach.intervalMs;
-      this.parts.feed.granted(waitMs, nextWaitMs);
+      this.shared.feed.granted(waitMs, nextWaitMs);
       this.#gate?.apply(nextWaitMs);
     }
-    if (grant.startsInMs > 0) this.parts.counters.holds += 1;
+    if (grant.startsInMs > 0) this.shared.counters.holds += 1;
     let met = false;
     await this.#timed(isNearby, async () => {
       met = await attempt.hold(grant);
     });
-    if (met) this.parts.counters.granted += 1;
+    if (met) this.shared.counters.granted += 1;
     return met;
   }
 
   /** Waits in the worker. @returns for how long, in milliseconds. */
   async #timed(isNearby: boolean, wait: () => Promise<void>): Promise<number> {
-    const { clock } = this.govern.governor;
+    const { feed, govern } = this.shared;
+    const { clock } = govern.governor;
     const beganMs = clock.monoMs();
-    if (isNearby) this.parts.feed.stepsNearby();
+    if (isNearby) feed.stepsNearby();
     this.#gate?.apply();
     try {
       await wait();
     } finally {
-      if (isNearby) this.parts.feed.stepsBack();
+      if (isNearby) feed.stepsBack();
     }
     return clock.monoMs() - beganMs;
   }
 
+  get #gate(): Gate | undefined {
+    return this.shared.attached?.gate;
+  }
+
+  /** Whether every refused job is deferred; else each is asked about before it takes a turn, since it may not want one. */
+  get #alwaysDefers(): boolean {
+    return this.shared.govern.onRefused === 'delay';
+  }
+
   #nearbyMs({ nearbyMs }: Candidate<J>): number {
-    return Math.max(0, this.govern.maxHoldMs - nearbyMs);
+    return Math.max(0, this.shared.govern.maxHoldMs - nearbyMs);
   }
 
   // Under a fair limit what stands behind a job may be another key's, which has had less. So the worker goes on fetching, and
   // a job that may not start soon is deferred; unless it might rather fail or be dropped: then it should not be fetched.
   #looksBehind({ fair }: Reach): boolean {
-    return fair && this.#onRefused.alwaysDefers;
+    return fair && this.#alwaysDefers;
   }
 
   // Jobs nearby must leave room for those of other keys; without a handle on the worker, nobody knows how much there is.
   get #roomNearby(): boolean {
-    const { feed } = this.parts;
+    const { feed } = this.shared;
     return this.#gate !== undefined && feed.nearby + this.#claims < Math.floor(feed.max / 2);
   }
 }

@@ -1,8 +1,8 @@
-import type { Job, Queue, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import type { Refusal } from '../../../core/answers.ts';
 import { oneOf } from '../../../core/checks.ts';
 import { type Govern, REFUSED_ACTIONS, type RefusedAction } from '../options.ts';
-import { queueOf } from '../queue/queue-of.ts';
+import type { Shared } from '../state.ts';
 
 /** What decides, with the refusal, where a refused job waits. */
 export interface Situation {
@@ -61,36 +61,23 @@ export function leaveFor(
 const REQUEUE_MS = 100;
 const MAX_REQUEUE_MS = 60_000;
 
-/** What the user's `onRefused` says of refused jobs. */
-export class OnRefusedOption<J extends Job> {
-  #queue: Queue | undefined;
+/** What the user's `onRefused` says of a refused job. @throws InvalidOptionError if a function answers nonsense. */
+export async function actionFor<J>(
+  { onRefused }: Govern<J>,
+  job: J,
+  refusal: Refusal,
+): Promise<RefusedAction> {
+  if (typeof onRefused !== 'function') return onRefused;
+  return oneOf('what govern.onRefused returns', await onRefused(job, refusal), REFUSED_ACTIONS);
+}
 
-  constructor(private readonly govern: Pick<Govern<J>, 'onRefused'>) {}
-
-  /** The worker's queue can be asked whether other jobs wait (for `'requeue'`). */
-  attach(worker: Worker): void {
-    if (this.govern.onRefused !== 'requeue' && typeof this.govern.onRefused !== 'function') return;
-    this.#queue = queueOf(worker);
-    worker.on('closing', () => void this.#queue?.close().catch(() => {}));
-  }
-
-  /** Whether every refused job is deferred; else each is asked about before it takes a turn, since it may not want one. */
-  get alwaysDefers(): boolean {
-    return this.govern.onRefused === 'delay';
-  }
-
-  /** @throws InvalidOptionError if a function of the user's answers nonsense. */
-  async actionFor(job: J, refusal: Refusal): Promise<RefusedAction> {
-    const { onRefused } = this.govern;
-    if (typeof onRefused !== 'function') return onRefused;
-    return oneOf('what govern.onRefused returns', await onRefused(job, refusal), REFUSED_ACTIONS);
-  }
-
-  /** How long a requeued job stays away, or undefined if nothing else waits and it may as well have its turn. */
-  async requeueMs(job: J): Promise<number | undefined> {
-    const counts = await this.#queue?.getJobCounts('wait', 'prioritized').catch(() => undefined);
-    if (counts !== undefined && (counts.wait ?? 0) + (counts.prioritized ?? 0) === 0) return undefined;
-    const rounds = Math.max(0, job.attemptsStarted - job.attemptsMade - 1);
-    return Math.min(MAX_REQUEUE_MS, REQUEUE_MS * 2 ** Math.min(rounds, 20));
-  }
+/** How long a requeued job stays away, or undefined if nothing else waits and it may as well have its turn. */
+export async function requeueMs<J extends Job>({ attached }: Shared<J>, job: J): Promise<number | undefined> {
+  const counts = await attached
+    ?.queue()
+    .getJobCounts('wait', 'prioritized')
+    .catch(() => undefined);
+  if (counts !== undefined && (counts.wait ?? 0) + (counts.prioritized ?? 0) === 0) return undefined;
+  const rounds = Math.max(0, job.attemptsStarted - job.attemptsMade - 1);
+  return Math.min(MAX_REQUEUE_MS, REQUEUE_MS * 2 ** Math.min(rounds, 20));
 }

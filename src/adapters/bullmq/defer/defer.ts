@@ -1,9 +1,7 @@
-import type { EventEmitter } from 'node:events';
 import { DelayedError, type Job, type Queue } from 'bullmq';
 import { type Deferral, type Deferrals, deskOf } from '../../../core/calls/desk.ts';
 import type { Fetched } from '../fetch/arrivals.ts';
-import type { Govern } from '../options.ts';
-import type { Counters, Deferred } from '../state.ts';
+import type { Deferred, Shared } from '../state.ts';
 import { Room } from './room.ts';
 
 const GONE = ['completed', 'failed', 'unknown'];
@@ -24,36 +22,20 @@ export function hasReturned(job: Pick<Job, 'attemptsStarted' | 'attemptsMade' | 
  */
 export class Deferring<J extends Job> {
   readonly #deferrals: Deferrals;
-  #events: EventEmitter | undefined;
 
-  /** @param failed - Told what the store did not answer, and why. */
-  constructor(
-    private readonly govern: Govern<J>,
-    private readonly counters: Counters,
-    private readonly failed: (error: unknown) => void,
-  ) {
-    this.#deferrals = deskOf(govern.governor).deferrals;
-  }
-
-  /** From now on there is somebody to tell of jobs that meet a limit. */
-  attach(worker: EventEmitter): void {
-    this.#events = worker;
+  constructor(private readonly shared: Shared<J>) {
+    this.#deferrals = deskOf(shared.govern.governor).deferrals;
   }
 
   /** How the job may still be deferred. Asks the store only if that decides anything. @throws as the store */
   async roomOf(job: J): Promise<Room<J>> {
-    const isBounded =
-      Math.min(this.govern.maxDeferrals, this.govern.maxDeferredMs) < Number.POSITIVE_INFINITY;
+    const { maxDeferrals, maxDeferredMs } = this.shared.govern;
+    const isBounded = Math.min(maxDeferrals, maxDeferredMs) < Number.POSITIVE_INFINITY;
     const past =
       isBounded && hasReturned(job)
         ? await this.#deferrals.find(job.queueQualifiedName, job.id!, job.attemptsMade)
         : undefined;
-    return this.#room(job, past);
-  }
-
-  #room(job: J, past: Deferral | undefined): Room<J> {
-    const { govern, counters } = this;
-    return new Room(job, { govern, counters, events: () => this.#events }, past);
+    return new Room(job, this.shared, past);
   }
 
   /**
@@ -68,23 +50,17 @@ export class Deferring<J extends Job> {
     noted: { before?: Deferral | undefined; excused?: boolean } = {},
   ): Promise<never> {
     const { job } = fetched;
-    const attempt = job.attemptsMade;
-    const deferral = {
-      job: job.id!,
-      delayMs: Math.ceil(delayMs),
-      attempt,
-      fresh: !hasReturned(job),
-      ...noted,
-    };
+    const asked = { job: job.id!, delayMs: Math.ceil(delayMs), attempt: job.attemptsMade };
+    const deferral = { ...asked, fresh: !hasReturned(job), ...noted };
     // Sent first, as the job may be back soon, in another process; not waited for, since no token hangs on it.
-    void this.#deferrals.note(job.queueQualifiedName, deferral).catch(this.failed);
+    void this.#deferrals.note(job.queueQualifiedName, deferral).catch(this.shared.report);
     return this.deferUnrecorded(fetched, delayMs);
   }
 
   /** The same, when the store that would keep the record does not answer. */
   async deferUnrecorded({ job, token }: Fetched<J>, delayMs: number): Promise<never> {
-    this.counters.deferrals += 1;
-    await job.moveToDelayed(Math.ceil(this.govern.governor.clock.wallMs() + delayMs), token);
+    this.shared.counters.deferrals += 1;
+    await job.moveToDelayed(Math.ceil(this.shared.govern.governor.clock.wallMs() + delayMs), token);
     throw new DelayedError();
   }
 
@@ -94,7 +70,7 @@ export class Deferring<J extends Job> {
    * @param before - What `forget` gave when it started.
    */
   async deferThrottled(fetched: Fetched<J>, delayMs: number, before: Deferral | undefined): Promise<void> {
-    const room = this.#room(fetched.job, before);
+    const room = new Room(fetched.job, this.shared, before);
     if (delayMs > room.ms && (await room.exceed(null, delayMs)) === 'drop') return;
     return this.defer(fetched, delayMs, { before });
   }
@@ -103,7 +79,7 @@ export class Deferring<J extends Job> {
   async forget(job: J): Promise<Deferral | undefined> {
     if (!hasReturned(job)) return undefined;
     return this.#deferrals.forget(job.queueQualifiedName, job.id!).catch((error: unknown) => {
-      this.failed(error);
+      this.shared.report(error);
       return undefined;
     });
   }

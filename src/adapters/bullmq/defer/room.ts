@@ -1,19 +1,10 @@
-import type { EventEmitter } from 'node:events';
+import { UnrecoverableError } from 'bullmq';
 import type { Refusal } from '../../../core/answers.ts';
 import type { Deferral } from '../../../core/calls/desk.ts';
 import { oneOf } from '../../../core/checks.ts';
 import { DeferralLimitError } from '../../../core/errors.ts';
-import { DEFERRAL_ENDS, type DeferralEnd, type DeferralLimit, type Govern } from '../options.ts';
-import { asError, unrecoverable } from '../queue/job-errors.ts';
-import type { Counters } from '../state.ts';
-
-/** What the rooms of one worker's jobs share. */
-export interface RoomParts<J> {
-  readonly govern: Govern<J>;
-  readonly counters: Counters;
-  /** Who is told of jobs that meet a limit: the worker, once there is one. */
-  readonly events: () => EventEmitter | undefined;
-}
+import { DEFERRAL_ENDS, type DeferralEnd } from '../options.ts';
+import type { Shared } from '../state.ts';
 
 /** How often and for how long one job may still be deferred (`maxDeferrals`, `maxDeferredMs`), and what becomes of it then. */
 export class Room<J> {
@@ -25,7 +16,7 @@ export class Room<J> {
   /** @param past - How it was deferred before; undefined: it was not. */
   constructor(
     private readonly job: J,
-    private readonly parts: RoomParts<J>,
+    private readonly shared: Shared<J>,
     past: Deferral | undefined,
   ) {
     this.#count = past?.count ?? 0;
@@ -34,7 +25,7 @@ export class Room<J> {
 
   /** For how long the job may be deferred now; below 0: not at all. */
   get ms(): number {
-    const { maxDeferrals, maxDeferredMs } = this.parts.govern;
+    const { maxDeferrals, maxDeferredMs } = this.shared.govern;
     if (this.#pardoned) return Number.POSITIVE_INFINITY;
     return this.#count >= maxDeferrals ? -1 : maxDeferredMs - this.#deferredMs;
   }
@@ -46,15 +37,21 @@ export class Room<J> {
    * @param refusal - Why it would be deferred; null: the downstream throttled it.
    */
   async exceed(refusal: Refusal | null, delayMs: number): Promise<Exclude<DeferralEnd, 'fail'>> {
-    const { counters } = this.parts;
-    const events = this.parts.events();
+    const { counters, attached, report } = this.shared;
+    const { onDeferralLimit } = this.shared.govern;
     const limit = { count: this.#count, deferredMs: this.#deferredMs, refusal };
-    const end = await this.#endFor(limit);
+    const end =
+      typeof onDeferralLimit === 'function'
+        ? oneOf('what govern.onDeferralLimit returns', await onDeferralLimit(this.job, limit), DEFERRAL_ENDS)
+        : onDeferralLimit;
     counters.deferralLimited += 1;
     try {
-      events?.emit('deferralLimited', this.job, { ...limit, end });
+      (attached?.worker as NodeJS.EventEmitter | undefined)?.emit('deferralLimited', this.job, {
+        ...limit,
+        end,
+      });
     } catch (error) {
-      events?.emit('error', asError(error)); // the listener's, and not the job's
+      report(error); // the listener's, and not the job's
     }
     if (end === 'fail') {
       counters.failed += 1;
@@ -65,22 +62,16 @@ export class Room<J> {
     return end;
   }
 
-  /** @throws InvalidOptionError if a function of the user's answers nonsense. */
-  async #endFor(limit: DeferralLimit): Promise<DeferralEnd> {
-    const { onDeferralLimit } = this.parts.govern;
-    if (typeof onDeferralLimit !== 'function') return onDeferralLimit;
-    return oneOf(
-      'what govern.onDeferralLimit returns',
-      await onDeferralLimit(this.job, limit),
-      DEFERRAL_ENDS,
-    );
-  }
-
   get #monoMs(): number {
-    return this.parts.govern.governor.clock.monoMs();
+    return this.shared.govern.governor.clock.monoMs();
   }
 
   get #deferredMs(): number {
     return this.#sinceMs === undefined ? 0 : Math.max(0, this.#monoMs - this.#sinceMs);
   }
+}
+
+/** For what no retry can help, so that no attempt is spent on one. */
+export function unrecoverable(cause: Error): Error {
+  return Object.assign(new UnrecoverableError(cause.message), { cause });
 }

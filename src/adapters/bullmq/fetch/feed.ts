@@ -19,10 +19,11 @@ const MOST_LOOKED_AT = 16;
  * Pure: no timers, no clock, no BullMQ. gate.ts carries out what it says.
  */
 export class Feed {
-  #target = 1;
-  #held = 0;
-  #nearby = 0;
-  #running = 0;
+  /** The number of held jobs aimed at; below 1 the gate is shut. */
+  target = 1;
+  held = 0;
+  nearby = 0;
+  running = 0;
   #refused = false;
   readonly #maxHoldMs: number;
 
@@ -37,46 +38,29 @@ export class Feed {
     this.#maxHoldMs = Math.max(1, maxHoldMs);
   }
 
-  get held(): number {
-    return this.#held;
-  }
-
-  get nearby(): number {
-    return this.#nearby;
-  }
-
-  get running(): number {
-    return this.#running;
-  }
-
-  /** The number of held jobs aimed at; below 1 the gate is shut. */
-  get target(): number {
-    return this.#target;
-  }
-
   get open(): boolean {
-    return this.#target >= 1 && !this.#refused;
+    return this.target >= 1 && !this.#refused;
   }
 
   /** All jobs of this worker. */
   get inside(): number {
-    return this.#held + this.#nearby + this.#running;
+    return this.held + this.nearby + this.running;
   }
 
   /** How many jobs the worker may have at a time now: 1 to the user's maximum. */
   get concurrency(): number {
-    const wanted = this.#running + this.#nearby + Math.max(1, Math.floor(this.#target));
+    const wanted = this.running + this.nearby + Math.max(1, Math.floor(this.target));
     return Math.max(1, Math.min(this.max, wanted));
   }
 
   setMax(max: number): void {
     this.max = max;
-    this.#target = Math.min(this.#target, max);
+    this.target = Math.min(this.target, max);
   }
 
   /** A job was fetched. */
   arrived(): void {
-    this.#held += 1;
+    this.held += 1;
   }
 
   /**
@@ -88,68 +72,68 @@ export class Feed {
   granted(waitMs: number, nextWaitMs: number): void {
     const saturated = this.inside >= this.concurrency;
     if (waitMs === 0) {
-      if (saturated) this.#grow(Math.max(1, this.#target / 2));
+      if (saturated) this.#grow(Math.max(1, this.target / 2));
       else this.#relax();
       return;
     }
     const part = nextWaitMs / this.#maxHoldMs;
-    if (part > 0.5) this.#target = Math.max(0, this.#target - part);
+    if (part > 0.5) this.target = Math.max(0, this.target - part);
     else if (part < 0.25 && saturated) this.#grow(0.5);
   }
 
   /** A held job was refused by a limit that all jobs meet. Several refusals before the gate opens again count once. */
   refused(): void {
-    if (!this.#refused) this.#target = Math.max(1, this.#target / 2);
+    if (!this.#refused) this.target = Math.max(1, this.target / 2);
     this.#refused = true;
   }
 
   /** A held job was deferred until its turn. */
   deferred(): void {
-    if (this.#target < MOST_LOOKED_AT) this.#grow(1);
+    if (this.target < MOST_LOOKED_AT) this.#grow(1);
   }
 
   /** The wait has fallen under half of `maxHoldMs`. */
   reopened(): void {
     this.#refused = false;
-    this.#target = Math.max(1, this.#target);
+    this.target = Math.max(1, this.target);
   }
 
   /** A held job waits in process for its key's turn: it is not what the governor-wide limit feeds. */
   stepsNearby(): void {
-    this.#held -= 1;
-    this.#nearby += 1;
+    this.held -= 1;
+    this.nearby += 1;
   }
 
   /** A job that waited for its key's turn asks again. */
   stepsBack(): void {
-    this.#nearby -= 1;
-    this.#held += 1;
+    this.nearby -= 1;
+    this.held += 1;
   }
 
   /** A held job starts. */
   started(): void {
-    this.#held -= 1;
-    this.#running += 1;
+    this.held -= 1;
+    this.running += 1;
   }
 
   /** A job that ran has ended. */
   ended(): void {
-    this.#running -= 1;
+    this.running -= 1;
   }
 
   /** A held job goes back to its queue, or ends without having run. */
   left(): void {
-    this.#held -= 1;
+    this.held -= 1;
   }
 
   #grow(by: number): void {
-    this.#target = Math.min(this.max, this.#target + by);
+    this.target = Math.min(this.max, this.target + by);
   }
 
   // With slots to spare there is no backlog to size the target by. It falls to a few, so that the backlog after an idle
   // time is not fetched whole; not to one, since a loop with no free slot does not see the next job come.
   #relax(): void {
     const few = Math.min(4, this.max);
-    this.#target = this.#target > few ? Math.max(few, this.#target * 0.9) : Math.min(few, this.#target + 0.5);
+    this.target = this.target > few ? Math.max(few, this.target * 0.9) : Math.min(few, this.target + 0.5);
   }
 }
