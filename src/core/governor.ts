@@ -59,12 +59,10 @@ export class Governor {
   readonly clock: Clock;
   /** A holder that wakes more than this after its start has lost its reservation; milliseconds. */
   readonly graceMs: number;
-  readonly #store: Store;
-  readonly #instance: string;
+  readonly #parts: GovernorParts;
   readonly #reserving: Reserving;
   readonly #attempts: Attempts;
   readonly #outcomes: Outcomes;
-  readonly #warn: (message: string) => void;
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -73,9 +71,7 @@ export class Governor {
     this.name = name;
     this.clock = clock;
     this.graceMs = graceMs;
-    this.#store = store;
-    this.#instance = parts.instance;
-    this.#warn = parts.warn;
+    this.#parts = parts;
     this.#outcomes = new Outcomes(store, clock, parts.random);
     this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
     const attemptParts = { store, clock, graceMs, reserving: this.#reserving };
@@ -242,13 +238,13 @@ export class Governor {
    */
   async pause(options?: steering.PauseOptions): Promise<void> {
     this.#assertOpen();
-    await steering.pause(this.#store, options);
+    await steering.pause(this.#parts.store, options);
   }
 
   /** Ends a pause before its time: work resumes from empty buckets, in a ramp of a second. @throws As {@link feedback}. */
   async resume(options?: steering.ResumeOptions): Promise<void> {
     this.#assertOpen();
-    await steering.resume(this.#store, options);
+    await steering.resume(this.#parts.store, options);
   }
 
   /**
@@ -283,13 +279,13 @@ export class Governor {
    */
   async peek(options: PeekOptions = {}): Promise<LimitState[]> {
     this.#assertOpen();
-    return limitStates(this.#store, options);
+    return limitStates(this.#parts.store, options);
   }
 
   /** The limits in force, in exact numbers. They are the store's: a newer process may have brought others. */
   async limits(): Promise<Limits> {
     this.#assertOpen();
-    return this.#store.limits();
+    return this.#parts.store.limits();
   }
 
   /**
@@ -308,19 +304,19 @@ export class Governor {
    */
   async configure(change: steering.ConfigureOptions, options?: steering.SteeringOptions) {
     this.#assertOpen();
-    return steering.configure(this.#store, this.#instance, change, options);
+    return steering.configure(this.#parts.store, this.#parts.instance, change, options);
   }
 
   /** Takes all that {@link configure} set away again: the limits in code are in force. @throws As {@link configure}. */
   async reset(options?: steering.SteeringOptions) {
     this.#assertOpen();
-    return steering.reset(this.#store, this.#instance, options);
+    return steering.reset(this.#parts.store, this.#parts.instance, options);
   }
 
   /** The limits in force, which of them an operator set, and the last changes: who, when and what. @throws As {@link allowN}. */
   async configuration() {
     this.#assertOpen();
-    return steering.configuration(this.#store);
+    return steering.configuration(this.#parts.store);
   }
 
   /**
@@ -350,7 +346,7 @@ export class Governor {
       await this.#attempts.end(new GovernorClosedError(this.name));
       this.#reserving.close();
       this.#outcomes.close();
-      await this.#store.close();
+      await this.#parts.store.close();
     })();
     return this.#closed;
   }
@@ -358,7 +354,7 @@ export class Governor {
   // A store that is away says so to the next call; a mistake would stay unseen.
   #report(error: unknown): void {
     if (isStoreUnavailableError(error) || isGovernorClosedError(error)) return;
-    this.#warn(`governor "${this.name}": ${error instanceof Error ? error.message : String(error)}`);
+    this.#parts.warn(`governor "${this.name}": ${error instanceof Error ? error.message : String(error)}`);
   }
 
   #assertOpen(): void {

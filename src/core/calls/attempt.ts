@@ -38,18 +38,19 @@ export interface AttemptParts {
 /** Attempts that wait in this process, and end together. */
 export class Attempts {
   readonly waiters: Waiters;
-  readonly #parts: AttemptParts;
   readonly #stopRecalls: () => void;
 
   /** @param maxWaiters - The most calls that may wait at a time; counted by `waiters.track`. */
-  constructor(parts: AttemptParts, maxWaiters = Number.POSITIVE_INFINITY) {
-    this.#parts = parts;
+  constructor(
+    private readonly parts: AttemptParts,
+    maxWaiters = Number.POSITIVE_INFINITY,
+  ) {
     this.waiters = new Waiters(parts.clock, maxWaiters);
     this.#stopRecalls = parts.reserving.onRecall(() => this.waiters.recall());
   }
 
   begin(asked: Asked): Attempt {
-    return new Attempt(this.#parts, this.waiters, asked);
+    return new Attempt(this.parts, this.waiters, asked);
   }
 
   /** Ends all waits with `reason`, and those that would begin later. */
@@ -68,16 +69,14 @@ export class Attempts {
  * The attempt keeps the place in the queue for slots, and knows whether it comes back from a turn. It must be ended.
  */
 export class Attempt {
-  readonly #parts: AttemptParts;
-  readonly #waiters: Waiters;
-  readonly #asked: Asked;
   readonly #place: Place;
   #returning: boolean;
 
-  constructor(parts: AttemptParts, waiters: Waiters, asked: Asked) {
-    this.#parts = parts;
-    this.#waiters = waiters;
-    this.#asked = asked;
+  constructor(
+    private readonly parts: AttemptParts,
+    private readonly waiters: Waiters,
+    private readonly asked: Asked,
+  ) {
     this.#place = parts.reserving.slotQueue.enter(asked.holder ?? parts.reserving.nextHolder());
     this.#returning = asked.returning ?? false;
   }
@@ -88,10 +87,10 @@ export class Attempt {
   }
 
   async ask(terms: AskTerms): Promise<ReservationHandle | Refusal> {
-    const { cost, keys, priority } = this.#asked;
+    const { cost, keys, priority } = this.asked;
     const asker = { keys, priority, holder: this.#place.holder, returning: this.#returning, queue: true };
     this.#place.asks();
-    const answer = await this.#parts.reserving.reserve(cost, { ...terms, ...asker });
+    const answer = await this.parts.reserving.reserve(cost, { ...terms, ...asker });
     this.#place.isTaken = !answer.allowed && answer.reason === 'concurrency';
     return answer;
   }
@@ -103,13 +102,13 @@ export class Attempt {
    * @throws what ended the wait; the grant was handed back.
    */
   async hold(grant: ReservationHandle): Promise<boolean> {
-    const { clock, graceMs } = this.#parts;
+    const { clock, graceMs } = this.parts;
     const { startsInMs, startsAtMonoMs } = grant;
-    const { signal } = this.#asked;
+    const { signal } = this.asked;
     const endWatch = grant.watch();
     try {
-      if (startsInMs === 0) this.#waiters.check(signal);
-      else await this.#waiters.sleep(startsAtMonoMs, signal, { recallable: startsInMs > RECALL_US / 1_000 });
+      if (startsInMs === 0) this.waiters.check(signal);
+      else await this.waiters.sleep(startsAtMonoMs, signal, { recallable: startsInMs > RECALL_US / 1_000 });
       if (clock.monoMs() - startsAtMonoMs <= graceMs && grant.stands()) return true;
     } catch (ended) {
       if (ended !== RECALLED) {
@@ -128,21 +127,21 @@ export class Attempt {
   async sleep(refusal: Refusal, ms = refusal.retryAfterMs): Promise<void> {
     this.#returning ||= refusal.hasTurn;
     if (this.#place.woken()) return;
-    const untilMs = this.#parts.clock.monoMs() + Math.min(ms, lookAgainMs(refusal));
+    const untilMs = this.parts.clock.monoMs() + Math.min(ms, lookAgainMs(refusal));
     const isWoken = this.#place.isTaken || refusal.reason === 'paused';
     const how = { recallable: true, ...(isWoken && { onWake: this.#place.onWake }) };
-    await this.#waiters.sleep(untilMs, this.#asked.signal, how).catch((ended) => {
+    await this.waiters.sleep(untilMs, this.asked.signal, how).catch((ended) => {
       // A recalled call asks again: that is what the sleep was for.
       if (ended !== RECALLED) throw ended;
     });
   }
 
   async end(): Promise<void> {
-    const { cost, keys } = this.#asked;
+    const { cost, keys } = this.asked;
     const { holder, isTaken } = this.#place;
     this.#place.leave();
     // Those behind it must not wait for a place that nobody will take.
-    if (isTaken) await this.#parts.store.leave({ cost, keys, holder }).catch(() => {});
+    if (isTaken) await this.parts.store.leave({ cost, keys, holder }).catch(() => {});
   }
 }
 

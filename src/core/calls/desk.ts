@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts';
-import type { Cost, Keys } from '../decide/demands.ts';
+import { type Cost, demandsOf, type Keys } from '../decide/demands.ts';
+import { kindOfLimit } from '../limits/limit.ts';
 import type { Deferrals } from '../ports/deferrals.ts';
 import type { Store } from '../ports/store.ts';
 import { type AttemptParts, Attempts } from './attempt.ts';
 import type { Outcomes } from './outcomes.ts';
-import { type PacedDemand, pacedDemands } from './pace.ts';
 import { type Ended, type Running, runUnder } from './run.ts';
 
 // With answers, errors and checks this is all that an adapter may know of core.
@@ -15,7 +15,6 @@ export type { Deferral, Deferrals, DeferredJob, Move } from '../ports/deferrals.
 export { type AskTerms, type Attempt, type Attempts, lookAgainMs } from './attempt.ts';
 export type { ReservationHandle } from './grant.ts';
 export type { Priority } from './options.ts';
-export type { PacedDemand } from './pace.ts';
 export type { Ended } from './run.ts';
 
 // Registered, so that an adapter knows a governor that another copy of the package made.
@@ -29,8 +28,25 @@ export interface Desk {
   attempts(): Attempts;
   /** Runs work under its grant, from its start to its end. */
   run<T>(running: Running<T>): Promise<Ended<T>>;
-  /** What a request asks of each bucket, under the limits in force. */
+  /**
+   * What a request asks of each bucket, under the limits in force.
+   *
+   * @throws {@link InvalidOptionError} and {@link CostExceedsBurstError} for a request that can never pass.
+   */
   demands(cost: Cost, keys: Keys | undefined): Promise<PacedDemand[]>;
+}
+
+/** What a job asks of one bucket, for adapters that pace jobs. */
+export interface PacedDemand {
+  readonly limit: string;
+  readonly kind: 'rate' | 'window' | 'concurrency' | 'share';
+  readonly bucket: string;
+  /** Whether only requests with the same key meet it. */
+  readonly keyed: boolean;
+  /** Whether it is of a fair limit. */
+  readonly fair: boolean;
+  /** Milliseconds in which the limit lets so much through; undefined where that is not a matter of time alone. */
+  readonly intervalMs: number | undefined;
 }
 
 /** @param parts - Of the governor that is given the desk. */
@@ -42,7 +58,18 @@ export function openDesk(
     deferrals: store.deferrals,
     attempts: () => new Attempts({ store, clock, ...parts }),
     run: (running) => runUnder(clock, outcomes, running),
-    demands: (cost, keys) => pacedDemands(store, cost, keys),
+    demands: async (cost, keys) =>
+      demandsOf(await store.limits(), cost, keys).map(({ limit, kind, bucket, by, cost }) => {
+        const intervalUs = kindOfLimit(limit).intervalUs(limit, cost);
+        return {
+          limit: limit.name,
+          kind,
+          bucket,
+          keyed: by !== null,
+          fair: limit.kind === 'rate' && limit.fair !== null,
+          intervalMs: intervalUs === undefined ? undefined : intervalUs / 1_000,
+        };
+      }),
   };
   Object.defineProperty(governor, DESK, { value: desk });
 }

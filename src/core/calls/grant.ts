@@ -5,9 +5,9 @@ import type { Receipt } from '../decide/verdict.ts';
 import type { Store } from '../ports/store.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 
-/** Knows whether a grant that was made under a version of the limits may still be used. */
+/** Knows whether a grant may still be used. */
 export interface Standing {
-  stands(version: number): boolean;
+  stands(): boolean;
   /** Keeps itself informed, until the function that is returned is called. */
   watch(): () => void;
 }
@@ -17,9 +17,6 @@ export class ReservationHandle implements Reservation {
   readonly allowed = true;
   readonly startsInMs: number;
   waitedMs = 0;
-  readonly #store: Store;
-  readonly #standing: Standing;
-  readonly #made: Receipt;
   readonly #slots: readonly HeldSlot[];
   readonly #stopKeeping: (() => void)[];
   #lost: AbortController | undefined;
@@ -35,17 +32,14 @@ export class ReservationHandle implements Reservation {
    * @param startsAtMonoMs - When it may start, by the same.
    */
   constructor(
-    store: Store,
+    private readonly store: Store,
     keeper: LeaseKeeper,
-    standing: Standing,
-    made: Receipt,
+    private readonly standing: Standing,
+    private readonly made: Receipt,
     waitUs: number,
     askedMonoMs: number,
     readonly startsAtMonoMs: number,
   ) {
-    this.#store = store;
-    this.#standing = standing;
-    this.#made = made;
     this.startsInMs = waitUs / 1_000;
     this.#receipt = made;
     this.#slots = slotsOf(made);
@@ -73,11 +67,9 @@ export class ReservationHandle implements Reservation {
 
   async #settle(actual: Cost): Promise<void> {
     const { charges } = this.#receipt;
-    const tokens = actualOf(
-      charges.map(({ demand }) => demand),
-      actual,
-    );
-    await this.#store.settle(this.#receipt, actual);
+    const demands = charges.map(({ demand }) => demand);
+    const tokens = actualOf(demands, actual);
+    await this.store.settle(this.#receipt, actual);
     const settled = charges.map((charged, index) => ({
       ...charged,
       demand: { ...charged.demand, cost: tokens[index]! },
@@ -93,7 +85,7 @@ export class ReservationHandle implements Reservation {
   async #release(): Promise<boolean> {
     for (const stop of this.#stopKeeping) stop();
     // A slot that cannot be given back lapses: that must not fail work that is done.
-    const held = await Promise.all(this.#slots.map((slot) => this.#store.release(slot).catch(() => false)));
+    const held = await Promise.all(this.#slots.map((slot) => this.store.release(slot).catch(() => false)));
     return held.every(Boolean);
   }
 
@@ -108,21 +100,21 @@ export class ReservationHandle implements Reservation {
 
   /** Whether anybody learns from what becomes of it. */
   get isWatched(): boolean {
-    return this.#made.charges.some(({ demand }) => isAdaptive(demand));
+    return this.made.charges.some(({ demand }) => isAdaptive(demand));
   }
 
   /** The store's clock when it was granted, in microseconds. */
   get grantedUs(): number {
-    return this.#made.startUs - this.startsInMs * 1_000;
+    return this.made.startUs - this.startsInMs * 1_000;
   }
 
   stands(): boolean {
-    return this.#standing.stands(this.#made.version);
+    return this.standing.stands();
   }
 
   /** While it is waited for. */
   watch(): () => void {
-    return this.#standing.watch();
+    return this.standing.watch();
   }
 
   cancel(): Promise<boolean> {
@@ -131,7 +123,7 @@ export class ReservationHandle implements Reservation {
   }
 
   async #cancel(): Promise<boolean> {
-    const given = this.#made.ahead ? this.#store.cancel(this.#made) : Promise.resolve(false);
+    const given = this.made.ahead ? this.store.cancel(this.made) : Promise.resolve(false);
     void this.release();
     return given;
   }

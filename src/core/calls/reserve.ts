@@ -1,7 +1,7 @@
 import type { Refusal } from '../answers.ts';
 import { wholeNumber } from '../checks.ts';
 import type { Clock } from '../clock.ts';
-import type { Cost, Keys } from '../decide/demands.ts';
+import type { Cost } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
 import { Emitter, type GovernorEvents } from '../ports/events.ts';
 import type { StoreMessage } from '../ports/messages.ts';
@@ -30,9 +30,6 @@ export interface ReservingParts {
 export class Reserving {
   readonly events = new Emitter<GovernorEvents>();
   readonly slotQueue = new SlotQueue();
-  readonly #store: Store;
-  readonly #clock: Clock;
-  readonly #instance: string;
   readonly #storeClock: StoreClock;
   readonly #pauses: Pauses;
   readonly #keeper: LeaseKeeper;
@@ -41,13 +38,8 @@ export class Reserving {
   #holders = 0;
   #unsubscribe: (() => void) | undefined;
 
-  readonly #assertOpen: () => void;
-
-  constructor({ store, clock, graceMs, instance, assertOpen }: ReservingParts) {
-    this.#assertOpen = assertOpen;
-    this.#store = store;
-    this.#clock = clock;
-    this.#instance = instance;
+  constructor(private readonly parts: ReservingParts) {
+    const { store, clock, graceMs } = parts;
     this.#storeClock = new StoreClock(graceMs);
     this.#pauses = new Pauses(clock);
     this.#keeper = new LeaseKeeper(store, clock);
@@ -58,9 +50,10 @@ export class Reserving {
     const { keys } = options;
     const holder = holderOf(options.holder) ?? this.nextHolder();
     const terms = termsOf(options);
-    const askedMs = this.#clock.monoMs();
-    this.#assertOpen();
-    const verdict = await this.#store.acquire({ cost, keys, holder }, terms);
+    const { store, clock } = this.parts;
+    const askedMs = clock.monoMs();
+    this.parts.assertOpen();
+    const verdict = await store.acquire({ cost, keys, holder }, terms);
     if (!verdict.granted) {
       const { limit, by, reason, waitUs, hasTurn } = verdict;
       // From now on it matters what others do.
@@ -69,22 +62,18 @@ export class Reserving {
       return { allowed: false, limit: limit.name, keyed: by !== null, reason, retryAfterMs, hasTurn };
     }
     const { waitUs, receipt } = verdict;
-    const repliedMs = this.#clock.monoMs();
+    const repliedMs = clock.monoMs();
     const decidedMs = this.#storeClock.localMs(receipt.startUs - waitUs, askedMs, repliedMs);
     this.#recall.confirm(receipt.version, askedMs);
-    const startsAtMs = (decidedMs ?? repliedMs) + waitUs / 1_000;
-    const handle = new ReservationHandle(
-      this.#store,
-      this.#keeper,
-      {
-        stands: (version) => this.#stands(version, keys, waitUs / 1_000, startsAtMs, askedMs),
-        watch: () => this.#recall.watch(waitUs / 1_000),
-      },
-      receipt,
-      waitUs,
-      askedMs,
-      startsAtMs,
-    );
+    const waitMs = waitUs / 1_000;
+    const startsAtMs = (decidedMs ?? repliedMs) + waitMs;
+    const standing: Standing = {
+      stands: () =>
+        this.#recall.stands(receipt.version, waitMs, startsAtMs) &&
+        (waitMs === 0 || !this.#pauses.isPaused(keys, askedMs)),
+      watch: () => this.#recall.watch(waitMs),
+    };
+    const handle = new ReservationHandle(store, this.#keeper, standing, receipt, waitUs, askedMs, startsAtMs);
     if (waitUs > 0) this.listen();
     if (decidedMs === undefined && options.maxWaitMs !== 0) {
       // Granted, but nobody knows how long ago: as good as missed. The next reply is vouched for by this one.
@@ -96,33 +85,33 @@ export class Reserving {
 
   /** As many whole tokens as there are, up to `most`. */
   async atMost(most: number, options: RequestOptions): Promise<number> {
-    this.#assertOpen();
+    this.parts.assertOpen();
     const { keys, priority } = checkedRequest(options);
     wholeNumber('most', most, 1, Number.MAX_SAFE_INTEGER);
-    const limits = await this.#store.limits();
+    const limits = await this.parts.store.limits();
     if (limits.some(({ kind }) => kind === 'concurrency')) {
       const names = limits.map(({ name }) => name);
       throw new InvalidOptionError('limits', 'no concurrency limit, for allowAtMost', names);
     }
-    return this.#store.atMost({ cost: 1, keys, holder: '' }, most, priority);
+    return this.parts.store.atMost({ cost: 1, keys, holder: '' }, most, priority);
   }
 
   /** Charges whatever the limits hold. */
   async force(cost: Cost, options: RequestOptions): Promise<ReservationHandle> {
-    this.#assertOpen();
+    this.parts.assertOpen();
     const { keys, holder = this.nextHolder() } = checkedRequest(options);
-    const askedMs = this.#clock.monoMs();
-    const receipt = await this.#store.force({ cost, keys, holder });
+    const askedMs = this.parts.clock.monoMs();
+    const receipt = await this.parts.store.force({ cost, keys, holder });
     if (receipt === null) {
       throw new InvalidOptionError('cost', 'no more than what the limits can owe and still be exact', cost);
     }
     const standing: Standing = { stands: () => true, watch: () => () => {} };
-    return new ReservationHandle(this.#store, this.#keeper, standing, receipt, 0, askedMs, askedMs);
+    return new ReservationHandle(this.parts.store, this.#keeper, standing, receipt, 0, askedMs, askedMs);
   }
 
   /** Hears from the store what others do; from the first time on that it matters. */
   listen(): void {
-    this.#unsubscribe ??= this.#store.subscribe((message) => this.#heard(message));
+    this.#unsubscribe ??= this.parts.store.subscribe((message) => this.#heard(message));
   }
 
   #heard(message: StoreMessage): void {
@@ -130,12 +119,12 @@ export class Reserving {
     else if (message.kind === 'missed') this.slotQueue.wakeAll();
     else if (message.kind === 'configured') {
       const { version, who, limits } = message;
-      this.#recall.confirm(version, this.#clock.monoMs());
+      this.#recall.confirm(version, this.parts.clock.monoMs());
       this.events.emit('configured', { version, who, limits });
     } else if (message.kind === 'paused') {
       const { keys, forUs } = message;
       this.#pauses.begun(keys, forUs / 1_000);
-      this.events.emit('paused', { keys, untilMs: this.#clock.wallMs() + forUs / 1_000 });
+      this.events.emit('paused', { keys, untilMs: this.parts.clock.wallMs() + forUs / 1_000 });
     } else {
       if (message.version !== undefined) this.#recall.confirm(message.version, this.#clock.monoMs());
       this.#pauses.ended(message.keys);
@@ -156,21 +145,9 @@ export class Reserving {
     for (const listener of this.#onRecall) listener();
   }
 
-  /** Whether a grant that was made ahead may still be used at its start. */
-  #stands(
-    version: number,
-    keys: Keys | undefined,
-    waitMs: number,
-    startsAtMs: number,
-    askedMs: number,
-  ): boolean {
-    if (!this.#recall.stands(version, waitMs, startsAtMs)) return false;
-    return waitMs === 0 || !this.#pauses.isPaused(keys, askedMs);
-  }
-
   nextHolder(): string {
     this.#holders += 1;
-    return `${this.#instance}/${this.#holders}`;
+    return `${this.parts.instance}/${this.#holders}`;
   }
 
   close(): void {

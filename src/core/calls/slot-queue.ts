@@ -1,16 +1,5 @@
 /** A call that waits for a slot: it may be woken while it sleeps, or while it asks. */
-export interface Place {
-  readonly holder: string;
-  /** Whether the store keeps a place for it, which is to be given up if it leaves. */
-  isTaken: boolean;
-  /** It asks from now on: a wake meanwhile makes it ask once more. */
-  asks(): void;
-  /** Whether it was woken since it last asked. */
-  woken(): boolean;
-  /** Takes what ends its sleep when it is woken. */
-  onWake(end: () => void): void;
-  leave(): void;
-}
+export type Place = ReturnType<SlotQueue['enter']>;
 
 /** The calls of this process that wait for slots, by holder. */
 export class SlotQueue {
@@ -26,7 +15,7 @@ export class SlotQueue {
     for (const holder of [...this.#places.keys()]) this.wake(holder);
   }
 
-  enter(holder: string): Place {
+  enter(holder: string) {
     let isWoken = false;
     let end: (() => void) | undefined;
     const wake = () => {
@@ -37,13 +26,17 @@ export class SlotQueue {
     this.#places.set(holder, places.add(wake));
     return {
       holder,
+      /** Whether the store keeps a place for it, which is to be given up if it leaves. */
       isTaken: false,
+      /** It asks from now on: a wake meanwhile makes it ask once more. */
       asks: () => {
         isWoken = false;
         end = undefined;
       },
+      /** Whether it was woken since it last asked. */
       woken: () => isWoken,
-      onWake: (ending) => {
+      /** Takes what ends its sleep when it is woken. */
+      onWake: (ending: () => void) => {
         end = ending;
       },
       leave: () => {

@@ -31,32 +31,22 @@ export class StoreClock {
   localMs(storeUs: number, askedMs: number, repliedMs: number): number | undefined {
     const storeMs = storeUs / 1_000;
     const offsetMs = repliedMs - storeMs;
-    this.#forget(offsetMs, repliedMs);
+    const agedMs = repliedMs - this.#sinceMs;
+    if (agedMs > WINDOW_MS) {
+      this.#leastBeforeMs = this.#leastMs;
+      this.#leastMs = offsetMs;
+      this.#sinceMs = repliedMs;
+    }
     // Less cannot be: the store decided after it was asked. If less was seen before, its clock has been set back.
-    if (Math.min(this.#leastMs, this.#leastBeforeMs) < askedMs - storeMs - ROUNDING_MS) {
-      this.#begin(offsetMs, repliedMs);
+    const isSetBack = Math.min(this.#leastMs, this.#leastBeforeMs) < askedMs - storeMs - ROUNDING_MS;
+    if (isSetBack || agedMs > 2 * WINDOW_MS) {
+      this.#leastMs = offsetMs;
+      this.#leastBeforeMs = offsetMs;
+      this.#sinceMs = repliedMs;
+      this.#firstMs = repliedMs;
     }
     this.#leastMs = Math.min(this.#leastMs, offsetMs);
     if (repliedMs - askedMs > this.trustMs && askedMs < this.#firstMs) return undefined;
     return storeMs + Math.min(this.#leastMs, this.#leastBeforeMs);
-  }
-
-  #forget(offsetMs: number, repliedMs: number): void {
-    const agedMs = repliedMs - this.#sinceMs;
-    if (agedMs <= WINDOW_MS) return;
-    if (agedMs > 2 * WINDOW_MS) {
-      this.#begin(offsetMs, repliedMs);
-      return;
-    }
-    this.#leastBeforeMs = this.#leastMs;
-    this.#leastMs = offsetMs;
-    this.#sinceMs = repliedMs;
-  }
-
-  #begin(offsetMs: number, repliedMs: number): void {
-    this.#leastMs = offsetMs;
-    this.#leastBeforeMs = offsetMs;
-    this.#sinceMs = repliedMs;
-    this.#firstMs = repliedMs;
   }
 }

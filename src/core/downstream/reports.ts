@@ -8,7 +8,7 @@ export interface Outcome {
   readonly grantedUs: number;
   readonly latencyMs: number;
   readonly failed: boolean;
-  /** The downstream turned it away as too many. */
+  /** The downstream answered "too many requests". */
   readonly throttled: boolean;
 }
 
@@ -38,18 +38,25 @@ export class Reports {
   add(keys: Keys | undefined, outcome: Outcome): void {
     if (this.#closed) return;
     const name = JSON.stringify(keys ?? null);
-    const told = this.#told.get(name) ?? blank(keys);
+    const told = this.#told.get(name) ?? {
+      keys,
+      startedUs: 0,
+      calls: 0,
+      throttled: 0,
+      failed: 0,
+      latencySumUs: 0,
+    };
     this.#told.set(name, told);
     // Of throttled calls the one granted last tells whether the limit was cut since; of others the first.
-    if (outcome.throttled && told.throttled === 0) told.startedUs = outcome.grantedUs;
+    const isFirst = outcome.throttled ? told.throttled === 0 : told.calls === 0;
+    if (isFirst) told.startedUs = outcome.grantedUs;
     else if (outcome.throttled) told.startedUs = Math.max(told.startedUs, outcome.grantedUs);
     else if (told.throttled === 0) told.startedUs = Math.min(told.startedUs, outcome.grantedUs);
     told.calls += 1;
     told.throttled += outcome.throttled ? 1 : 0;
     told.failed += outcome.failed ? 1 : 0;
     told.latencySumUs += Math.round(outcome.latencyMs * 1_000);
-    if (outcome.throttled) this.#arm(0);
-    else this.#arm(REPORT_MS);
+    this.#arm(outcome.throttled ? 0 : REPORT_MS);
   }
 
   /** Forgets what was not told yet: it was advice. */
@@ -74,12 +81,3 @@ export class Reports {
     });
   }
 }
-
-const blank = (keys: Keys | undefined): Told => ({
-  keys,
-  startedUs: Number.MAX_SAFE_INTEGER,
-  calls: 0,
-  throttled: 0,
-  failed: 0,
-  latencySumUs: 0,
-});

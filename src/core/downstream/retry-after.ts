@@ -17,14 +17,7 @@ export function dateMs(text: string | undefined): number | undefined {
   const found = /^\w{3}, (\d{2}) (\w{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/.exec(text?.trim() ?? '');
   const month = MONTHS.indexOf(found?.[2] ?? '');
   if (found === null || month < 0) return undefined;
-  const [day, , year, hour, minute, second] = found.slice(1).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [day = 0, , year = 0, hour = 0, minute = 0, second = 0] = found.slice(1).map(Number);
   return daysSinceEpoch(year, month + 1, day) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1_000;
 }
 

@@ -23,21 +23,13 @@ export interface NewDeferral {
   readonly excused?: boolean;
 }
 
-/** A job that is deferred, as it is found again. */
-export interface DeferredJob {
-  readonly job: string;
+/** A job that is deferred, as it is found again: by its delay then, and the attempts that it had made. */
+export interface DeferredJob extends Pick<NewDeferral, 'job' | 'delayMs' | 'attempt'> {
   readonly turnUs: number;
-  /** The delay that its queue was told, and the attempts that it had made then: how to know the deferral again. */
-  readonly delayMs: number;
-  readonly attempt: number;
 }
 
-/** A new turn for a job that is deferred. */
-export interface Move {
-  readonly job: string;
-  /** From now until its new turn, as the queue is told: whole milliseconds. */
-  readonly delayMs: number;
-}
+/** A new turn for a job that is deferred, from now on. */
+export type Move = Pick<NewDeferral, 'job' | 'delayMs'>;
 
 /** How long an entry is kept after its turn. A job that is not back by then was removed. */
 export const KEPT_US = 86_400_000_000;
