@@ -1,22 +1,19 @@
 import { DelayedError, type Job, WaitingError, type Worker } from 'bullmq';
 import { type Deferral, deskOf, type Ended } from '../../core/calls/desk.ts';
 import { handled } from '../../core/checks.ts';
-import { InvalidOptionError, isGovernorClosedError, isStoreUnavailableError } from '../../core/errors.ts';
+import { InvalidOptionError } from '../../core/errors.ts';
 import { Admission, type Admitted } from './admit/admission.ts';
 import { paceOf } from './admit/pace.ts';
 import { Deferring } from './defer/defer.ts';
 import { Retimer } from './defer/retimer.ts';
 import { Arrivals, type Fetched } from './fetch/arrivals.ts';
-import { Feed } from './fetch/feed.ts';
 import { Gate } from './fetch/gate.ts';
-import { PutBack } from './fetch/put-back.ts';
-import { asError, type Govern } from './options.ts';
+import type { Govern } from './options.ts';
 import { isWorker, lazyQueueOf } from './queue/queue-of.ts';
 import { warnOfConflicts } from './queue/warnings.ts';
-import { Counters, type Deferred, type GoverningState, giveGrant, type Shared } from './state.ts';
+import { type Deferred, type GoverningState, giveGrant, Shared } from './state.ts';
 
-const STORE_ERROR_EVERY_MS = 10_000;
-// A job that was turned away without being told for how long is not to be the next call again.
+// A throttled job that was not told for how long must not be the next call again.
 const LEAST_AWAY_MS = 1_000;
 
 type Run<R> = (signal: AbortSignal | undefined) => Promise<R>;
@@ -28,40 +25,18 @@ export class Governing<J extends Job> {
   readonly #deferring: Deferring<J>;
   readonly #retimer: Retimer<J>;
   readonly #admission: Admission<J>;
-  #lastStoreErrorMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly govern: Govern<J>) {
-    const { governor, maxHoldMs } = govern;
-    const counters = new Counters();
-    const report = (error: unknown) => this.#report(asError(error));
-    this.#shared = {
-      govern,
-      counters,
-      feed: new Feed(Number.MAX_SAFE_INTEGER, maxHoldMs),
-      putBack: new PutBack(governor.clock, counters),
-      report,
-      attached: undefined,
-    };
+    const { governor } = govern;
+    this.#shared = new Shared(govern);
     this.#deferring = new Deferring(this.#shared);
     this.#admission = new Admission(this.#shared, this.#deferring);
-    this.#retimer = new Retimer(
-      governor,
-      async (job: J) => paceOf(governor, handled(govern.cost(job)), handled(govern.keys(job))),
-      report,
-    );
+    const pace = async (job: J) => paceOf(governor, handled(govern.cost(job)), handled(govern.keys(job)));
+    this.#retimer = new Retimer(governor, pace, this.#shared.report);
   }
 
   get state(): GoverningState {
-    const { attached, counters, feed } = this.#shared;
-    const { running, held, nearby, target } = feed;
-    return {
-      running,
-      held,
-      nearby,
-      target,
-      gate: attached?.gate.open === false ? 'shut' : 'open',
-      ...counters,
-    };
+    return this.#shared.state;
   }
 
   /** The jobs of the worker's queue that are deferred. */
@@ -136,9 +111,8 @@ export class Governing<J extends Job> {
       keys,
       work: () => {
         giveGrant(job, grant);
-        return run(
-          grant.fence === null ? signal : AbortSignal.any([grant.signal, ...(signal ? [signal] : [])]),
-        );
+        const signals = signal ? [signal, grant.signal] : [grant.signal];
+        return run(grant.fence === null ? signal : AbortSignal.any(signals));
       },
       settle: settle && ((result) => settle(job, result)),
       report: this.#shared.report,
@@ -161,15 +135,5 @@ export class Governing<J extends Job> {
     if (isPaused) attached.gate.refused(awayMs);
     else attached.gate.shutFor(awayMs);
     return putBack.toHead(fetched);
-  }
-
-  /** Tells the worker's error event: of a store that does not answer now and then, of anything else each time. */
-  #report(error: Error): void {
-    if (isGovernorClosedError(error) || isStoreUnavailableError(error)) {
-      const nowMs = this.govern.governor.clock.monoMs();
-      if (nowMs - this.#lastStoreErrorMs < STORE_ERROR_EVERY_MS) return;
-      this.#lastStoreErrorMs = nowMs;
-    }
-    this.#shared.attached?.worker.emit('error', error);
   }
 }

@@ -113,8 +113,8 @@ const FOREVER = Number.POSITIVE_INFINITY;
 export function parseGovernOptions<J extends { id?: string | undefined }>(options: unknown): Govern<J> {
   const given = plainObject('govern', options) as Partial<GovernOptions<J>>;
   knownNames('govern', given, NAMES);
-  const { governor, cost = 1, keys, maxHoldMs = 1_000, onRefused = 'delay', bypass, onBypass } = given;
-  const { priority = 'normal', settle } = given;
+  const { governor, cost = 1, keys, priority = 'normal', settle, maxHoldMs = 1_000 } = given;
+  const { onRefused = 'delay', bypass = () => undefined, onBypass } = given;
   const { maxDeferrals, maxDeferredMs = FOREVER, onDeferralLimit = 'fail' } = given;
   if (governor === undefined || !hasDesk(governor))
     throw new InvalidOptionError('govern.governor', 'what createGovernor() returns', governor);
@@ -125,9 +125,9 @@ export function parseGovernOptions<J extends { id?: string | undefined }>(option
   }
   return Object.freeze({
     governor,
-    cost: typeof cost === 'function' ? cost : constantCost(cost),
-    keys: typeof keys === 'function' ? keys : constantKeys(keys),
-    priority: typeof priority === 'function' ? priority : constantPriority(priority),
+    cost: perJob<J, Cost>(cost, checkCost),
+    keys: perJob<J, Keys | undefined>(keys, checkKeys),
+    priority: perJob<J, Priority>(priority, (value) => oneOf('priority', value, ['high', 'normal', 'low'])),
     settle,
     maxHoldMs: durationMs('govern.maxHoldMs', maxHoldMs, 0, 3_600_000),
     onRefused:
@@ -141,7 +141,7 @@ export function parseGovernOptions<J extends { id?: string | undefined }>(option
       typeof onDeferralLimit === 'function'
         ? onDeferralLimit
         : oneOf('govern.onDeferralLimit', onDeferralLimit, ['fail', 'drop']),
-    bypass: bypass ?? (() => undefined),
+    bypass,
     onBypass:
       onBypass ??
       ((job, reason) =>
@@ -153,42 +153,34 @@ export function parseGovernOptions<J extends { id?: string | undefined }>(option
 }
 
 /**
- * Values given in place of functions are the same for all jobs, so what is wrong with them is said when the worker is made, not
- * by its first job. Whether the limits have such names is the store's to say, and may change.
+ * A value given in place of a function is the same for all jobs, so what is wrong with it is said when the worker is made, not by
+ * its first job. Whether the limits have such names is the store's to say, and may change.
  */
-function constantCost(cost: Cost): () => Cost {
-  named(() => {
-    if (typeof cost !== 'object') return wholeCost('cost', cost, 1);
+function perJob<J, T>(given: T | ((job: J) => T), check: (value: T) => unknown): (job: J) => T {
+  if (typeof given === 'function') return given as (job: J) => T;
+  try {
+    check(given);
+  } catch (error) {
+    if (!isInvalidOptionError(error)) throw error;
+    // The checks are those of a request; the option they speak of here is another one.
+    throw new InvalidOptionError(`govern.${error.option}`, error.expected, error.received);
+  }
+  return () => given;
+}
+
+function checkCost(cost: Cost): void {
+  if (typeof cost !== 'object') wholeCost('cost', cost, 1);
+  else
     for (const [limit, tokens] of Object.entries(plainObject('cost', cost)))
       wholeCost(`cost.${limit}`, tokens, 0);
-  });
-  return () => cost;
 }
 
-function constantKeys(keys: Keys | undefined): () => Keys | undefined {
-  named(() => {
-    if (keys === undefined) return;
-    for (const [attribute, value] of Object.entries(plainObject('keys', keys))) keyValue(attribute, value);
-  });
-  return () => keys;
-}
-
-function constantPriority(priority: unknown): () => Priority {
-  const constant = oneOf('govern.priority', priority, ['high', 'normal', 'low']);
-  return () => constant;
+function checkKeys(keys: Keys | undefined): void {
+  if (keys === undefined) return;
+  for (const [attribute, value] of Object.entries(plainObject('keys', keys))) keyValue(attribute, value);
 }
 
 /** A user may throw anything, `cancelJob(id, 'why')` aborts with a text, and BullMQ reads a failure's message. */
 export function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason ?? 'no reason was given'));
-}
-
-/** The checks are those of a request; the option they speak of here is another one. */
-function named(check: () => unknown): void {
-  try {
-    check();
-  } catch (error) {
-    if (!isInvalidOptionError(error)) throw error;
-    throw new InvalidOptionError(`govern.${error.option}`, error.expected, error.received);
-  }
 }

@@ -1,9 +1,12 @@
 import type { Queue, Worker } from 'bullmq';
 import type { Grant } from '../../core/answers.ts';
-import type { Feed } from './fetch/feed.ts';
+import { isGovernorClosedError, isStoreUnavailableError } from '../../core/errors.ts';
+import { Feed } from './fetch/feed.ts';
 import type { Gate } from './fetch/gate.ts';
-import type { PutBack } from './fetch/put-back.ts';
-import type { Govern } from './options.ts';
+import { PutBack } from './fetch/put-back.ts';
+import { asError, type Govern } from './options.ts';
+
+const STORE_ERROR_EVERY_MS = 10_000;
 
 /** What a governed worker does at this moment, and has done since it was made. */
 export interface GoverningState extends Readonly<Counters> {
@@ -38,15 +41,35 @@ export class Counters {
 }
 
 /** What the parts share that govern one worker. */
-export interface Shared<J> {
-  readonly govern: Govern<J>;
-  readonly counters: Counters;
+export class Shared<J> {
+  readonly counters = new Counters();
   readonly feed: Feed;
   readonly putBack: PutBack;
-  /** Tells the worker what went wrong. */
-  readonly report: (error: unknown) => void;
   /** The worker, once there is one whose fetching can be stopped. */
   attached: { readonly worker: Worker; readonly gate: Gate; readonly queue: () => Queue } | undefined;
+  #lastStoreErrorMs = Number.NEGATIVE_INFINITY;
+
+  constructor(readonly govern: Govern<J>) {
+    this.feed = new Feed(Number.MAX_SAFE_INTEGER, govern.maxHoldMs);
+    this.putBack = new PutBack(govern.governor.clock, this.counters);
+  }
+
+  get state(): GoverningState {
+    const { running, held, nearby, target } = this.feed;
+    const gate = this.attached?.gate.open === false ? 'shut' : 'open';
+    return { running, held, nearby, target, gate, ...this.counters };
+  }
+
+  /** Tells the worker's error event: of a store that does not answer now and then, of anything else each time. */
+  readonly report = (reason: unknown): void => {
+    const error = asError(reason);
+    if (isGovernorClosedError(error) || isStoreUnavailableError(error)) {
+      const nowMs = this.govern.governor.clock.monoMs();
+      if (nowMs - this.#lastStoreErrorMs < STORE_ERROR_EVERY_MS) return;
+      this.#lastStoreErrorMs = nowMs;
+    }
+    this.attached?.worker.emit('error', error);
+  };
 }
 
 /** The jobs of a queue that are deferred at this moment, by all workers of it. */

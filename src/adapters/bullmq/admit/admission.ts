@@ -24,7 +24,7 @@ import { asError } from '../options.ts';
 import type { Shared } from '../state.ts';
 import { governorWideWaitMs, type Reach, reachOf } from './pace.ts';
 import { actionFor, leaveFor, requeueMs, waitFor } from './refusal.ts';
-import { bypass, type JobRequest, requestOf } from './request.ts';
+import { bypass, holderOf, type JobRequest, requestOf } from './request.ts';
 
 /** What a job may run under. */
 export interface Admitted {
@@ -43,8 +43,6 @@ interface Candidate<J extends Job> extends Fetched<J>, JobRequest {
 
 // A store that does not answer refuses nothing and grants nothing: the jobs stay queued, and it is asked again then.
 const STORE_RETRY_MS = 1_000;
-// The end tells jobs of one queue apart.
-const MAX_HOLDER_LENGTH = 200;
 /** The part of `maxHoldMs` for which a job is held where those behind it are to be looked at. */
 const FAIR_HOLD_PART = 5;
 /** Thrown into waits when the worker closes. */
@@ -100,13 +98,8 @@ export class Admission<J extends Job> {
   async #grantFor(fetched: Fetched<J>, request: JobRequest): Promise<ReservationHandle | undefined> {
     const { job, signal } = fetched;
     const { cost, keys, priority } = request;
-    const { govern, counters, report } = this.shared;
-    if (request.bypass !== undefined) {
-      const grant = await bypass(govern, job, request, request.bypass, report);
-      counters.bypassed += 1;
-      return grant;
-    }
-    const reach = await reachOf(govern.governor, cost, keys);
+    if (request.bypass !== undefined) return bypass(this.shared, job, request, request.bypass);
+    const reach = await reachOf(this.shared.govern.governor, cost, keys);
     this.#attempts.waiters.check(signal);
     const asked = { cost, keys, priority, holder: holderOf(job), signal, returning: hasReturned(job) };
     const attempt = this.#attempts.begin(asked);
@@ -259,10 +252,4 @@ export class Admission<J extends Job> {
     const { feed } = this.shared;
     return this.#gate !== undefined && feed.nearby + this.#claims < Math.floor(feed.max / 2);
   }
-}
-
-// The same in whichever process the job starts: one that was restarted after its worker froze takes its slot over.
-function holderOf(job: Job): string {
-  const holder = `${job.queueQualifiedName}:${job.id}`;
-  return holder.length <= MAX_HOLDER_LENGTH ? holder : holder.slice(-MAX_HOLDER_LENGTH);
 }

@@ -3,6 +3,7 @@ import type { Cost, Keys, Priority, ReservationHandle } from '../../../core/call
 import { handled } from '../../../core/checks.ts';
 import { InvalidOptionError } from '../../../core/errors.ts';
 import type { Govern } from '../options.ts';
+import type { Shared } from '../state.ts';
 
 /** What a job asks for, as the user's options say. */
 export interface JobRequest {
@@ -21,20 +22,20 @@ export function requestOf<J extends Job>(govern: Govern<J>, job: J): JobRequest 
   return { bypass, cost, keys, priority: bypass === undefined ? handled(govern.priority(job)) : 'normal' };
 }
 
-/** Charges a job that passes by hand. @param failed - Told of what `onBypass` throws: the job is charged, and runs. */
+/** Charges a job that passes by hand. What `onBypass` throws is reported: the job is charged, and runs. */
 export async function bypass<J extends Job>(
-  { governor, onBypass }: Govern<J>,
+  { govern, counters, report }: Shared<J>,
   job: J,
   { cost, keys }: JobRequest,
   reason: string,
-  failed: (error: unknown) => void,
 ): Promise<ReservationHandle> {
-  const grant = await governor.forceN(cost, keys === undefined ? {} : { keys });
+  const grant = await govern.governor.forceN(cost, keys === undefined ? {} : { keys });
   try {
-    handled(onBypass(job, reason));
+    handled(govern.onBypass(job, reason));
   } catch (error) {
-    failed(error);
+    report(error);
   }
+  counters.bypassed += 1;
   return grant;
 }
 
@@ -48,4 +49,12 @@ function reasonOf(reason: unknown): string | undefined {
     'a reason (a string), undefined or false',
     reason,
   );
+}
+
+// The end tells jobs of one queue apart.
+const MAX_HOLDER_LENGTH = 200;
+
+// The same in whichever process the job starts: one that was restarted after its worker froze takes its slot over.
+export function holderOf(job: Job): string {
+  return `${job.queueQualifiedName}:${job.id}`.slice(-MAX_HOLDER_LENGTH);
 }

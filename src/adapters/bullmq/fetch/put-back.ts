@@ -1,6 +1,5 @@
 import { WaitingError } from 'bullmq';
 import type { Clock } from '../../../core/calls/desk.ts';
-import type { Counters } from '../state.ts';
 import type { Fetched } from './arrivals.ts';
 
 /** How long refusals are collected: about as long as jobs that were fetched before the gate closed keep arriving. */
@@ -24,7 +23,7 @@ export class PutBack {
 
   constructor(
     private readonly clock: Clock,
-    private readonly counters: Counters,
+    private readonly counters: { returned: number },
   ) {}
 
   /** Only while the worker does not fetch: it would have the job again at once. Throws what tells BullMQ, once it is back. */
@@ -32,10 +31,7 @@ export class PutBack {
     this.counters.returned += 1;
     await new Promise<void>((done, failed) => {
       this.#collected.push({ fetched, done, failed });
-      this.#cancelTimer ??= this.clock.timer(this.#collects ? COLLECT_MS : 0, () => {
-        this.#cancelTimer = undefined;
-        this.#turn = this.#turn.then(() => this.#flush());
-      });
+      this.#cancelTimer ??= this.clock.timer(this.#collects ? COLLECT_MS : 0, () => this.#begin());
     });
     throw new WaitingError();
   }
@@ -45,6 +41,10 @@ export class PutBack {
     this.#collects = false;
     if (this.#cancelTimer === undefined) return;
     this.#cancelTimer();
+    this.#begin();
+  }
+
+  #begin(): void {
     this.#cancelTimer = undefined;
     this.#turn = this.#turn.then(() => this.#flush());
   }

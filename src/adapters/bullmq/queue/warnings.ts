@@ -2,11 +2,16 @@ import { createRequire } from 'node:module';
 import type { Worker } from 'bullmq';
 import { queueOf } from './queue-of.ts';
 
-/** The oldest BullMQ whose `close()` does not first start every waiting job while they are deferred. */
-const OLDEST_BULLMQ = [5, 76, 11] as const;
-
-/** The oldest BullMQ whose loop a resume wakes while jobs run. */
-const WAKING_BULLMQ = [6, 4, 0] as const;
+/** What works less well before a version of BullMQ, the worst first. */
+const BEFORE: readonly (readonly [oldest: readonly number[], what: string])[] = [
+  // Its close() first starts every waiting job.
+  [[5, 76, 11], 'close() may not end while jobs are deferred'],
+  // A resume wakes no loop that has jobs.
+  [
+    [6, 4, 0],
+    'a busy worker notices a higher concurrency only when a job ends, so long jobs reach the limit slowly',
+  ],
+];
 
 /**
  * Warns of what works against a governor: once, when a worker is attached, through `process.emitWarning`
@@ -20,7 +25,9 @@ export function warnOfConflicts(worker: Worker): void {
   queue
     .getGlobalRateLimit()
     .then((limit) => {
-      if (limit !== null) warn(globalLimitConflict(limit));
+      if (limit === null) return;
+      const global = `a global rate limit (${limit.max} per ${limit.duration} ms)`;
+      warn(`the queue has ${global}, and limits get mixed: remove it with removeGlobalRateLimit()`);
     })
     .catch(() => {}) // it told the worker's 'error' event
     .finally(() => queue.close().catch(() => {}));
@@ -45,19 +52,8 @@ export function optionConflicts(options: Pick<Worker['opts'], 'limiter' | 'maxSt
 
 /** Conflicts of the BullMQ in use; none if its version is not known (bundled, say). */
 export function versionConflicts(version: string | undefined): string[] {
-  if (version === undefined) return [];
-  if (isOlder(version, OLDEST_BULLMQ)) {
-    return [
-      `BullMQ ${version} is older than ${OLDEST_BULLMQ.join('.')}: close() may not end while jobs are deferred`,
-    ];
-  }
-  if (isOlder(version, WAKING_BULLMQ)) {
-    return [
-      `BullMQ ${version} is older than ${WAKING_BULLMQ.join('.')}: a worker all of whose jobs run fetches more only at the ` +
-        'end of one, so that jobs of seconds are slow to reach the limit',
-    ];
-  }
-  return [];
+  const conflict = version && BEFORE.find(([oldest]) => isOlder(version, oldest));
+  return conflict ? [`BullMQ ${version} is older than ${conflict[0].join('.')}: ${conflict[1]}`] : [];
 }
 
 function isOlder(version: string, than: readonly number[]): boolean {
@@ -67,10 +63,6 @@ function isOlder(version: string, than: readonly number[]): boolean {
     if (part !== oldest) return part < oldest;
   }
   return false;
-}
-
-function globalLimitConflict({ max, duration }: { max: number; duration: number }): string {
-  return `the queue has a global rate limit (${max} per ${duration} ms), and limits get mixed: remove it with removeGlobalRateLimit()`;
 }
 
 function bullmqVersion(): string | undefined {
