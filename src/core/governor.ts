@@ -12,10 +12,9 @@ import {
   type RunOptions,
   type WaitOptions,
 } from './calls/options.ts';
-import { Outcomes } from './calls/outcomes.ts';
+import { Outcomes, type Work } from './calls/outcomes.ts';
 import { limitStates, type PeekOptions } from './calls/peek.ts';
-import { Reserving } from './calls/reserve.ts';
-import { runUnder, type Work } from './calls/run.ts';
+import { Reserving, type ReservingParts } from './calls/reserve.ts';
 import * as steering from './calls/steer.ts';
 import { waitN } from './calls/wait.ts';
 import { oneOf } from './checks.ts';
@@ -30,17 +29,11 @@ import {
 } from './errors.ts';
 import type { Limits } from './limits/limit.ts';
 import type { GovernorEvents } from './ports/events.ts';
-import type { Store } from './ports/store.ts';
 
 /** What a governor is made of; `createGovernor` joins them. */
-export interface GovernorParts {
+export interface GovernorParts extends Omit<ReservingParts, 'assertOpen'> {
   readonly name: string;
-  readonly store: Store;
-  readonly clock: Clock;
   readonly maxWaiters: number;
-  readonly graceMs: number;
-  /** Who this process is: unique among those that share the store. */
-  readonly instance: string;
   /** A number from 0 to 1, for jitter. */
   readonly random: () => number;
   /** Tells people what went wrong in work that is done, where nobody waits for it any more. */
@@ -74,9 +67,8 @@ export class Governor {
     this.#parts = parts;
     this.#outcomes = new Outcomes(store, clock, parts.random);
     this.#reserving = new Reserving({ ...parts, assertOpen: () => this.#assertOpen() });
-    const attemptParts = { store, clock, graceMs, reserving: this.#reserving };
-    this.#attempts = new Attempts(attemptParts, parts.maxWaiters);
-    openDesk(this, { ...attemptParts, outcomes: this.#outcomes });
+    this.#attempts = new Attempts(this.#reserving, parts.maxWaiters);
+    openDesk(this, this.#reserving, this.#outcomes);
   }
 
   /** Calls of this process that wait at this moment. */
@@ -201,7 +193,7 @@ export class Governor {
     const grant = await waitN(this.#attempts, this.clock, cost, waitOptions);
     const { keys } = waitOptions;
     const report = (error: unknown) => this.#report(error);
-    const ended = await runUnder(this.clock, this.#outcomes, { grant, keys, work, settle, report });
+    const ended = await this.#outcomes.run({ grant, keys, work, settle, report });
     if ('throttled' in ended) throw ended.throttled;
     return ended.result;
   }

@@ -11,7 +11,7 @@ import { Gate } from './fetch/gate.ts';
 import type { Govern } from './options.ts';
 import { isWorker, lazyQueueOf } from './queue/queue-of.ts';
 import { warnOfConflicts } from './queue/warnings.ts';
-import { type Deferred, type GoverningState, giveGrant, Shared } from './state.ts';
+import { type Deferred, type GoverningState, grants, Shared } from './state.ts';
 
 // A throttled job that was not told for how long must not be the next call again.
 const LEAST_AWAY_MS = 1_000;
@@ -110,7 +110,7 @@ export class Governing<J extends Job> {
       grant,
       keys,
       work: () => {
-        giveGrant(job, grant);
+        grants.set(job, grant);
         const signals = signal ? [signal, grant.signal] : [grant.signal];
         return run(grant.fence === null ? signal : AbortSignal.any(signals));
       },

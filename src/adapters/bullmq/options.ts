@@ -179,8 +179,3 @@ function checkKeys(keys: Keys | undefined): void {
   if (keys === undefined) return;
   for (const [attribute, value] of Object.entries(plainObject('keys', keys))) keyValue(attribute, value);
 }
-
-/** A user may throw anything, `cancelJob(id, 'why')` aborts with a text, and BullMQ reads a failure's message. */
-export function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason ?? 'no reason was given'));
-}

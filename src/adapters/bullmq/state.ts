@@ -4,7 +4,7 @@ import { isGovernorClosedError, isStoreUnavailableError } from '../../core/error
 import { Feed } from './fetch/feed.ts';
 import type { Gate } from './fetch/gate.ts';
 import { PutBack } from './fetch/put-back.ts';
-import { asError, type Govern } from './options.ts';
+import type { Govern } from './options.ts';
 
 const STORE_ERROR_EVERY_MS = 10_000;
 
@@ -21,6 +21,15 @@ export interface GoverningState extends Readonly<Counters> {
   /** Whether the worker fetches jobs. */
   readonly gate: 'open' | 'shut';
 }
+
+/** A user may throw anything, `cancelJob(id, 'why')` aborts with a text, and BullMQ reads a failure's message. */
+export function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason ?? 'no reason was given'));
+}
+
+/** Whether the store gave no answer, which says nothing about the job. */
+export const isAway = (error: unknown): boolean =>
+  isStoreUnavailableError(error) || isGovernorClosedError(error);
 
 /** What is counted since the worker was made. */
 export class Counters {
@@ -63,7 +72,7 @@ export class Shared<J> {
   /** Tells the worker's error event: of a store that does not answer now and then, of anything else each time. */
   readonly report = (reason: unknown): void => {
     const error = asError(reason);
-    if (isGovernorClosedError(error) || isStoreUnavailableError(error)) {
+    if (isAway(error)) {
       const nowMs = this.govern.governor.clock.monoMs();
       if (nowMs - this.#lastStoreErrorMs < STORE_ERROR_EVERY_MS) return;
       this.#lastStoreErrorMs = nowMs;
@@ -79,12 +88,8 @@ export interface Deferred {
   readonly oldestMs: number;
 }
 
-const grants = new WeakMap<object, Grant>();
-
-/** The job runs under this grant from now on. */
-export function giveGrant(job: object, grant: Grant): void {
-  grants.set(job, grant);
-}
+/** The grants that jobs run under. */
+export const grants = new WeakMap<object, Grant>();
 
 /**
  * The grant that a job runs under, for its processor: the fencing number of its slot (`fence`), the signal that aborts when

@@ -1,8 +1,6 @@
 import type { Refusal } from '../answers.ts';
 import { RECALL_US } from '../buckets/constants.ts';
-import type { Clock } from '../clock.ts';
 import type { Cost, Keys } from '../decide/demands.ts';
-import type { Store } from '../ports/store.ts';
 import type { ReservationHandle } from './grant.ts';
 import type { AskOptions, Priority } from './options.ts';
 import type { Reserving } from './reserve.ts';
@@ -27,14 +25,6 @@ export interface Asked {
 /** On which terms it asks now. */
 export type AskTerms = Omit<AskOptions, 'keys' | 'priority' | 'holder' | 'returning' | 'queue'>;
 
-/** What attempts need of their governor. */
-export interface AttemptParts {
-  readonly store: Pick<Store, 'leave'>;
-  readonly clock: Clock;
-  readonly graceMs: number;
-  readonly reserving: Reserving;
-}
-
 /** Attempts that wait in this process, and end together. */
 export class Attempts {
   readonly waiters: Waiters;
@@ -42,15 +32,15 @@ export class Attempts {
 
   /** @param maxWaiters - The most calls that may wait at a time; counted by `waiters.track`. */
   constructor(
-    private readonly parts: AttemptParts,
+    private readonly reserving: Reserving,
     maxWaiters = Number.POSITIVE_INFINITY,
   ) {
-    this.waiters = new Waiters(parts.clock, maxWaiters);
-    this.#stopRecalls = parts.reserving.onRecall(() => this.waiters.recall());
+    this.waiters = new Waiters(reserving.parts.clock, maxWaiters);
+    this.#stopRecalls = reserving.onRecall(() => this.waiters.recall());
   }
 
   begin(asked: Asked): Attempt {
-    return new Attempt(this.parts, this.waiters, asked);
+    return new Attempt(this.reserving, this.waiters, asked);
   }
 
   /** Ends all waits with `reason`, and those that would begin later. */
@@ -73,11 +63,11 @@ export class Attempt {
   #returning: boolean;
 
   constructor(
-    private readonly parts: AttemptParts,
+    private readonly reserving: Reserving,
     private readonly waiters: Waiters,
     private readonly asked: Asked,
   ) {
-    this.#place = parts.reserving.slotQueue.enter(asked.holder ?? parts.reserving.nextHolder());
+    this.#place = reserving.slotQueue.enter(asked.holder ?? reserving.nextHolder());
     this.#returning = asked.returning ?? false;
   }
 
@@ -90,7 +80,7 @@ export class Attempt {
     const { cost, keys, priority } = this.asked;
     const asker = { keys, priority, holder: this.#place.holder, returning: this.#returning, queue: true };
     this.#place.asks();
-    const answer = await this.parts.reserving.reserve(cost, { ...terms, ...asker });
+    const answer = await this.reserving.reserve(cost, { ...terms, ...asker });
     this.#place.isTaken = !answer.allowed && answer.reason === 'concurrency';
     return answer;
   }
@@ -102,7 +92,7 @@ export class Attempt {
    * @throws what ended the wait; the grant was handed back.
    */
   async hold(grant: ReservationHandle): Promise<boolean> {
-    const { clock, graceMs } = this.parts;
+    const { clock, graceMs } = this.reserving.parts;
     const { startsInMs, startsAtMonoMs } = grant;
     const { signal } = this.asked;
     const endWatch = grant.watch();
@@ -127,7 +117,7 @@ export class Attempt {
   async sleep(refusal: Refusal, ms = refusal.retryAfterMs): Promise<void> {
     this.#returning ||= refusal.hasTurn;
     if (this.#place.woken()) return;
-    const untilMs = this.parts.clock.monoMs() + Math.min(ms, lookAgainMs(refusal));
+    const untilMs = this.reserving.parts.clock.monoMs() + Math.min(ms, lookAgainMs(refusal));
     const isWoken = this.#place.isTaken || refusal.reason === 'paused';
     const how = { recallable: true, ...(isWoken && { onWake: this.#place.onWake }) };
     await this.waiters.sleep(untilMs, this.asked.signal, how).catch((ended) => {
@@ -141,7 +131,7 @@ export class Attempt {
     const { holder, isTaken } = this.#place;
     this.#place.leave();
     // Those behind it must not wait for a place that nobody will take.
-    if (isTaken) await this.parts.store.leave({ cost, keys, holder }).catch(() => {});
+    if (isTaken) await this.reserving.parts.store.leave({ cost, keys, holder }).catch(() => {});
   }
 }
 

@@ -1,11 +1,9 @@
-import type { Clock } from '../clock.ts';
 import { type Cost, demandsOf, type Keys } from '../decide/demands.ts';
 import { kindOfLimit } from '../limits/limit.ts';
 import type { Deferrals } from '../ports/deferrals.ts';
-import type { Store } from '../ports/store.ts';
-import { type AttemptParts, Attempts } from './attempt.ts';
-import type { Outcomes } from './outcomes.ts';
-import { type Ended, type Running, runUnder } from './run.ts';
+import { Attempts } from './attempt.ts';
+import type { Ended, Outcomes, Running } from './outcomes.ts';
+import type { Reserving } from './reserve.ts';
 
 // With answers, errors and checks this is all that an adapter may know of core.
 export type { Clock } from '../clock.ts';
@@ -15,7 +13,7 @@ export type { Deferral, Deferrals, DeferredJob, Move } from '../ports/deferrals.
 export { type AskTerms, type Attempt, type Attempts, lookAgainMs } from './attempt.ts';
 export type { ReservationHandle } from './grant.ts';
 export type { Priority } from './options.ts';
-export type { Ended } from './run.ts';
+export type { Ended } from './outcomes.ts';
 
 // Registered, so that an adapter knows a governor that another copy of the package made.
 const DESK = Symbol.for('flyball.desk');
@@ -49,15 +47,13 @@ export interface PacedDemand {
   readonly intervalMs: number | undefined;
 }
 
-/** @param parts - Of the governor that is given the desk. */
-export function openDesk(
-  governor: object,
-  { store, clock, outcomes, ...parts }: AttemptParts & { store: Store; clock: Clock; outcomes: Outcomes },
-): void {
+/** Gives a governor its desk. */
+export function openDesk(governor: object, reserving: Reserving, outcomes: Outcomes): void {
+  const { store } = reserving.parts;
   const desk: Desk = {
     deferrals: store.deferrals,
-    attempts: () => new Attempts({ store, clock, ...parts }),
-    run: (running) => runUnder(clock, outcomes, running),
+    attempts: () => new Attempts(reserving),
+    run: (running) => outcomes.run(running),
     demands: async (cost, keys) =>
       demandsOf(await store.limits(), cost, keys).map(({ limit, kind, bucket, by, cost }) => {
         const intervalUs = kindOfLimit(limit).intervalUs(limit, cost);

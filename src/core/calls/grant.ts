@@ -19,8 +19,7 @@ export class ReservationHandle implements Reservation {
   waitedMs = 0;
   readonly #slots: readonly HeldSlot[];
   readonly #stopKeeping: (() => void)[];
-  #lost: AbortController | undefined;
-  #isLost = false;
+  #controller: AbortController | undefined;
   /** As it was settled last. */
   #receipt: Receipt;
   #released: Promise<boolean> | undefined;
@@ -43,7 +42,9 @@ export class ReservationHandle implements Reservation {
     this.startsInMs = waitUs / 1_000;
     this.#receipt = made;
     this.#slots = slotsOf(made);
-    this.#stopKeeping = this.#slots.map((slot) => keeper.keep(slot, askedMonoMs, () => this.#lose()));
+    const lost = () =>
+      this.#lost.abort(new Error('the slot was lost: its lease lapsed before it was renewed'));
+    this.#stopKeeping = this.#slots.map((slot) => keeper.keep(slot, askedMonoMs, lost));
   }
 
   get fence(): number | null {
@@ -51,11 +52,13 @@ export class ReservationHandle implements Reservation {
   }
 
   get signal(): AbortSignal {
-    if (this.#lost === undefined) {
-      this.#lost = new AbortController();
-      if (this.#isLost) this.#abort();
-    }
     return this.#lost.signal;
+  }
+
+  // Made when it is first needed: few grants are asked for it.
+  get #lost(): AbortController {
+    this.#controller ??= new AbortController();
+    return this.#controller;
   }
 
   settle(actual: Cost): Promise<void> {
@@ -87,15 +90,6 @@ export class ReservationHandle implements Reservation {
     // A slot that cannot be given back lapses: that must not fail work that is done.
     const held = await Promise.all(this.#slots.map((slot) => this.store.release(slot).catch(() => false)));
     return held.every(Boolean);
-  }
-
-  #lose(): void {
-    this.#isLost = true;
-    if (this.#lost !== undefined) this.#abort();
-  }
-
-  #abort(): void {
-    this.#lost!.abort(new Error('the slot was lost: its lease lapsed before it was renewed'));
   }
 
   /** Whether anybody learns from what becomes of it. */

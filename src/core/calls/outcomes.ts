@@ -1,17 +1,41 @@
+import type { Grant } from '../answers.ts';
+import { handled } from '../checks.ts';
 import type { Clock } from '../clock.ts';
-import { type Keys, keyedDemandsOf } from '../decide/demands.ts';
+import { type Cost, type Keys, keyedDemandsOf } from '../decide/demands.ts';
 import { type FeedbackOptions, parseFeedback } from '../downstream/feedback.ts';
-import { type Outcome, Reports } from '../downstream/reports.ts';
-import { pauseOf, type Throttled } from '../downstream/throttled.ts';
+import { Reports } from '../downstream/reports.ts';
+import { isThrottled, pauseOf, type Throttled } from '../downstream/throttled.ts';
 import { InvalidOptionError, isInvalidOptionError } from '../errors.ts';
 import type { Store } from '../ports/store.ts';
 import { ReservationHandle } from './grant.ts';
 import { toUs } from './options.ts';
 
-/** What became of a grant's work. */
-export type WorkOutcome = Pick<Outcome, 'latencyMs'> & Partial<Pick<Outcome, 'failed' | 'throttled'>>;
+export type Work<T> = (grant: Grant) => Promise<T> | T;
 
-// Somebody whom many were told to come back to at the same time is not to be met by all of them at that time.
+/** Work that is run under a grant. */
+export interface Running<T> {
+  readonly grant: ReservationHandle;
+  readonly keys: Keys | undefined;
+  readonly work: Work<T>;
+  /** What it has cost after all; undefined: what was taken. */
+  readonly settle: ((result: T) => Cost) | undefined;
+  /** Told of what must not fail the work: a cost that is not valid, a store that does not answer. */
+  readonly report: (error: unknown) => void;
+}
+
+/** How work ended that did not fail. */
+export type Ended<T> =
+  | { readonly result: T }
+  | {
+      /** What it threw, since the downstream answered "too many requests". */
+      readonly throttled: Throttled;
+      /** How long the downstream asks for, in milliseconds; 0: it does not say. */
+      readonly pauseMs: number;
+      /** Whether the store keeps that pause. */
+      readonly isPaused: boolean;
+    };
+
+// A downstream that told many callers to come back at one time must not be met by all of them then.
 const JITTER_SHARE = 0.1;
 const MAX_JITTER_MS = 30_000;
 
@@ -28,14 +52,36 @@ export class Outcomes {
     this.#reports = new Reports(store, clock);
   }
 
-  /** Of work whose grant no adaptive limit watches, nobody is told. */
-  tell(
-    grant: ReservationHandle,
-    keys: Keys | undefined,
-    { latencyMs, failed = false, throttled = false }: WorkOutcome,
-  ): void {
-    if (!grant.isWatched) return;
-    this.#reports.add(keys, { grantedUs: grant.grantedUs, latencyMs, failed, throttled });
+  /**
+   * Runs work from its start to its end: tells what became of it, corrects its cost, gives its slots back. Work that is done is
+   * not lost: what goes wrong in settling it is reported, and the estimate stays charged.
+   *
+   * @throws what the work throws, unless that is `Throttled`.
+   */
+  async run<T>({ grant, keys, work, settle, report }: Running<T>): Promise<Ended<T>> {
+    const startedMs = this.clock.monoMs();
+    const tell = (failed: boolean, throttled: boolean) => {
+      const latencyMs = this.clock.monoMs() - startedMs;
+      if (grant.isWatched)
+        this.#reports.add(keys, { grantedUs: grant.grantedUs, latencyMs, failed, throttled });
+    };
+    try {
+      const result = await work(grant);
+      tell(false, false);
+      try {
+        if (settle !== undefined) await grant.settle(handled(settle(result)));
+      } catch (error) {
+        report(error);
+      }
+      return { result };
+    } catch (error) {
+      const throttled = isThrottled(error);
+      tell(!throttled, throttled);
+      if (!throttled) throw error;
+      return { throttled: error, ...(await this.#throttled(error, report)) };
+    } finally {
+      await grant.release();
+    }
   }
 
   /** @throws {@link InvalidOptionError} for options that are not valid; and as the store. */
@@ -56,7 +102,7 @@ export class Outcomes {
    *
    * @param report - Told why a pause was not kept as it was asked for.
    */
-  async throttled(
+  async #throttled(
     error: Throttled,
     report: (error: unknown) => void,
   ): Promise<{ readonly pauseMs: number; readonly isPaused: boolean }> {

@@ -18,6 +18,7 @@ export interface ReservingParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly graceMs: number;
+  /** Who this process is: unique among those that share the store. */
   readonly instance: string;
   /** Throws once the governor is closed. */
   readonly assertOpen: () => void;
@@ -38,7 +39,7 @@ export class Reserving {
   #holders = 0;
   #unsubscribe: (() => void) | undefined;
 
-  constructor(private readonly parts: ReservingParts) {
+  constructor(readonly parts: ReservingParts) {
     const { store, clock, graceMs } = parts;
     this.#storeClock = new StoreClock(graceMs);
     this.#pauses = new Pauses(clock);

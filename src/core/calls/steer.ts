@@ -78,12 +78,7 @@ export async function reset(
 
 export async function configuration(store: Store): Promise<ConfigurationWithHistory> {
   const { history, ...current } = await store.configuration();
-  const changes = history.map(({ version, atUs, who, what }) => ({
-    version,
-    atMs: Math.floor(atUs / 1_000),
-    who,
-    what,
-  }));
+  const changes = history.map(({ atUs, ...change }) => ({ ...change, atMs: Math.floor(atUs / 1_000) }));
   return { ...viewOf(current), history: changes };
 }
 

@@ -32,17 +32,6 @@ export interface FeedbackOptions {
   grant?: Grant;
 }
 
-/** The same, read. */
-export interface Feedback {
-  readonly throttled: boolean;
-  readonly failed: boolean;
-  readonly latencyMs: number | undefined;
-  /** 0: no pause was asked for. */
-  readonly pauseMs: number;
-  readonly keys: Keys | undefined;
-  readonly grant: Grant | undefined;
-}
-
 const NAMES = ['throttled', 'failed', 'latencyMs', 'retryAfterMs', 'retryAfter', 'headers', 'keys', 'grant'];
 const FOREVER = Number.POSITIVE_INFINITY;
 // A reset further off than this (from 1970 on, in seconds) is a date, as some services send it.
@@ -55,7 +44,7 @@ const MAX_HEADER = 1_000;
  * @param wallMs - This machine's wall clock, for dates in headers that come without a Date of their own.
  * @throws {@link InvalidOptionError} for options that are not valid. Headers that cannot be read say nothing.
  */
-export function parseFeedback(options: unknown, wallMs: number): Feedback {
+export function parseFeedback(options: unknown, wallMs: number) {
   const given = plainObject('options', options) as FeedbackOptions;
   knownNames('options', given, NAMES);
   const { throttled = false, failed = false, headers, latencyMs, retryAfterMs = 0, retryAfter } = given;
@@ -71,6 +60,7 @@ export function parseFeedback(options: unknown, wallMs: number): Feedback {
     throttled: flag('throttled', throttled),
     failed: flag('failed', failed),
     latencyMs: latencyMs === undefined ? undefined : durationMs('latencyMs', latencyMs, 0, FOREVER),
+    /** 0: no pause was asked for. */
     pauseMs: Math.max(0, Math.min(MAX_PAUSE_MS, Math.max(...times))),
     keys: given.keys,
     grant: given.grant,

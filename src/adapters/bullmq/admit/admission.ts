@@ -9,19 +9,12 @@ import {
   lookAgainMs,
   type ReservationHandle,
 } from '../../../core/calls/desk.ts';
-import {
-  isCostExceedsBurstError,
-  isGovernorClosedError,
-  isInvalidOptionError,
-  isStoreUnavailableError,
-  RefusedError,
-} from '../../../core/errors.ts';
+import { isCostExceedsBurstError, isInvalidOptionError, RefusedError } from '../../../core/errors.ts';
 import { type Deferring, hasReturned } from '../defer/defer.ts';
 import { type Room, unrecoverable } from '../defer/room.ts';
 import type { Fetched } from '../fetch/arrivals.ts';
 import type { Gate } from '../fetch/gate.ts';
-import { asError } from '../options.ts';
-import type { Shared } from '../state.ts';
+import { asError, isAway, type Shared } from '../state.ts';
 import { governorWideWaitMs, type Reach, reachOf } from './pace.ts';
 import { actionFor, leaveFor, requeueMs, waitFor } from './refusal.ts';
 import { bypass, holderOf, type JobRequest, requestOf } from './request.ts';
@@ -32,7 +25,7 @@ export interface Admitted {
   readonly keys: Keys | undefined;
 }
 
-/** A job between its first question and its start, and how long it has waited here. */
+/** A job between its first question and its start; how long it was held, and how long it may still wait nearby. */
 interface Candidate<J extends Job> extends Fetched<J>, JobRequest {
   readonly attempt: Attempt;
   readonly reach: Reach;
@@ -84,7 +77,7 @@ export class Admission<J extends Job> {
     } catch (error) {
       if (error === CLOSING) return putBack.toHead(fetched);
       if (signal?.aborted && error === signal.reason) throw asError(error);
-      if (isStoreUnavailableError(error) || isGovernorClosedError(error)) {
+      if (isAway(error)) {
         report(error);
         if (this.#gate === undefined) return this.deferring.deferUnrecorded(fetched, STORE_RETRY_MS);
         this.#gate.shutFor(STORE_RETRY_MS);
@@ -105,7 +98,8 @@ export class Admission<J extends Job> {
     const attempt = this.#attempts.begin(asked);
     try {
       const room = await this.deferring.roomOf(job);
-      return await this.#ask({ ...fetched, ...request, attempt, reach, room, heldMs: 0, nearbyMs: 0 });
+      const nearbyMs = this.shared.govern.maxHoldMs;
+      return await this.#ask({ ...fetched, ...request, attempt, reach, room, heldMs: 0, nearbyMs });
     } finally {
       void attempt.end();
     }
@@ -133,14 +127,14 @@ export class Admission<J extends Job> {
         attached: this.#gate !== undefined,
         returning: attempt.returning,
         roomNearby: this.#roomNearby,
-        nearbyMs: this.#nearbyMs(candidate),
+        nearbyMs: candidate.nearbyMs,
         holdMs: govern.maxHoldMs - candidate.heldMs,
         maxHoldMs: govern.maxHoldMs,
         defers: this.#alwaysDefers,
       });
       if (wait !== 'away') {
         const timeMs = await this.#timed(wait === 'nearby', () => attempt.sleep(answer));
-        if (wait === 'nearby') candidate.nearbyMs += timeMs;
+        if (wait === 'nearby') candidate.nearbyMs = Math.max(0, candidate.nearbyMs - timeMs);
         else candidate.heldMs += timeMs;
         continue;
       }
@@ -178,10 +172,9 @@ export class Admission<J extends Job> {
   }
 
   #terms(candidate: Candidate<J>, takesTurn: boolean, claims: boolean): AskTerms {
-    const { job, reach, room } = candidate;
+    const { job, reach, room, nearbyMs: patienceMs } = candidate;
     const { govern } = this.shared;
     const dueMs = (job.timestamp ?? Number.POSITIVE_INFINITY) + (job.opts?.delay ?? 0);
-    const patienceMs = this.#nearbyMs(candidate);
     const nearbyMs = this.#roomNearby || claims ? patienceMs : 0;
     // So short that the feed, which sees to it that jobs are held for less than half of maxHoldMs, fetches on.
     const part = takesTurn && this.#looksBehind(reach) ? FAIR_HOLD_PART : 1;
@@ -235,10 +228,6 @@ export class Admission<J extends Job> {
   /** Whether every refused job is deferred; else each is asked about before it takes a turn, since it may not want one. */
   get #alwaysDefers(): boolean {
     return this.shared.govern.onRefused === 'delay';
-  }
-
-  #nearbyMs({ nearbyMs }: Candidate<J>): number {
-    return Math.max(0, this.shared.govern.maxHoldMs - nearbyMs);
   }
 
   // Under a fair limit what stands behind a job may be another key's, which has had less. So the worker goes on fetching, and

@@ -25,7 +25,8 @@ export class Gate {
   readonly #isRunning: () => boolean;
   readonly #setConcurrency: (value: number) => void;
   #userPaused = false;
-  #isShut = false;
+  /** Whether the worker may fetch, as far as the limits go. */
+  open = true;
   #silent = false;
   #drained = false;
   #wakeAfterMs = WAKE_AFTER_MS;
@@ -70,7 +71,7 @@ export class Gate {
       pause: { configurable: true, value: (doNotWaitActive?: boolean) => this.#userPauses(doNotWaitActive) },
       resume: { configurable: true, value: () => this.#userResumes() },
       isPaused: { configurable: true, value: () => this.#userPaused },
-      isRunning: { configurable: true, value: () => this.#isRunning() || this.#isShut },
+      isRunning: { configurable: true, value: () => this.#isRunning() || !this.open },
       run: { configurable: true, value: () => this.#runs(run) },
       emit: {
         configurable: true,
@@ -82,10 +83,6 @@ export class Gate {
       this.#drained ||= this.#mayFetch();
     });
     this.apply();
-  }
-
-  get open(): boolean {
-    return !this.#isShut;
   }
 
   /** A job came: the loop is awake, and there may be more. */
@@ -129,7 +126,7 @@ export class Gate {
   /** The worker closes: nothing is woken or opened any more. */
   end(): void {
     this.#ended = true;
-    this.#isShut = false;
+    this.open = true;
     this.#cancelWake?.();
     this.#cancelReopen?.();
     this.#opened();
@@ -137,7 +134,7 @@ export class Gate {
 
   #mayFetch(): boolean {
     const { inside, concurrency } = this.feed;
-    return !this.#isShut && !this.#userPaused && this.#isRunning() && inside < concurrency;
+    return this.open && !this.#userPaused && this.#isRunning() && inside < concurrency;
   }
 
   #mayWake(): boolean {
@@ -154,8 +151,8 @@ export class Gate {
   }
 
   #shut(waitMs: number): void {
-    if (!this.#isShut) {
-      this.#isShut = true;
+    if (this.open) {
+      this.open = false;
       if (!this.#userPaused) this.#toggle(() => this.#pause(true));
     }
     this.#reopenAfter(waitMs);
@@ -180,7 +177,7 @@ export class Gate {
     this.#cancelReopen = undefined;
     if (this.#ended) return;
     if (waitMs <= this.maxHoldMs / 2 && this.clock.monoMs() >= this.#shutUntilMs) {
-      this.#isShut = false;
+      this.open = true;
       this.feed.reopened();
       this.#setConcurrency(this.feed.concurrency);
       if (!this.#userPaused) this.#toggle(() => this.#resume());
@@ -203,7 +200,7 @@ export class Gate {
     this.#loop = run();
     await this.#loop;
     if (own) return;
-    while (this.#isShut) {
+    while (!this.open) {
       await new Promise<void>((resolve) => this.#onOpen.push(resolve));
       await this.#loop;
     }
@@ -211,7 +208,7 @@ export class Gate {
 
   #userPauses(doNotWaitActive?: boolean): Promise<void> {
     // BullMQ ignores a pause while it is paused, and with it the promise to wait for active jobs.
-    if (this.#isShut && !this.#userPaused) this.#toggle(() => this.#resume());
+    if (!this.open && !this.#userPaused) this.#toggle(() => this.#resume());
     this.#userPaused = true;
     return this.#pause(doNotWaitActive);
   }
@@ -220,7 +217,7 @@ export class Gate {
     this.#userPaused = false;
     const resumed = this.#resume();
     // In the same turn, or the loop would fetch what the gate is shut for.
-    if (this.#isShut) this.#toggle(() => this.#pause(true));
+    if (!this.open) this.#toggle(() => this.#pause(true));
     await resumed;
   }
 

@@ -5,18 +5,12 @@ import type { Fetched } from './arrivals.ts';
 /** How long refusals are collected: about as long as jobs that were fetched before the gate closed keep arriving. */
 const COLLECT_MS = 20;
 
-interface Returning {
-  readonly fetched: Fetched;
-  readonly done: () => void;
-  readonly failed: (error: unknown) => void;
-}
-
 /**
  * Puts jobs back to the head of their queue in the order in which they were there. BullMQ pushes each to the head, so
  * the last fetched must go first: what comes together is collected and put back one after the other, newest first.
  */
 export class PutBack {
-  #collected: Returning[] = [];
+  #collected: { readonly fetched: Fetched; readonly done: (moved: Promise<void>) => void }[] = [];
   #turn: Promise<void> = Promise.resolve();
   #cancelTimer: (() => void) | undefined;
   #collects = true;
@@ -29,8 +23,8 @@ export class PutBack {
   /** Only while the worker does not fetch: it would have the job again at once. Throws what tells BullMQ, once it is back. */
   async toHead(fetched: Fetched): Promise<never> {
     this.counters.returned += 1;
-    await new Promise<void>((done, failed) => {
-      this.#collected.push({ fetched, done, failed });
+    await new Promise<void>((done) => {
+      this.#collected.push({ fetched, done });
       this.#cancelTimer ??= this.clock.timer(this.#collects ? COLLECT_MS : 0, () => this.#begin());
     });
     throw new WaitingError();
@@ -52,13 +46,10 @@ export class PutBack {
   async #flush(): Promise<void> {
     const jobs = this.#collected.sort((a, b) => b.fetched.arrival - a.fetched.arrival);
     this.#collected = [];
-    for (const { fetched, done, failed } of jobs) {
-      try {
-        await fetched.job.moveToWait(fetched.token);
-        done();
-      } catch (error) {
-        failed(error);
-      }
+    for (const { fetched, done } of jobs) {
+      const moved = fetched.job.moveToWait(fetched.token).then(() => {});
+      done(moved);
+      await moved.catch(() => {}); // the job's own call hears of it
     }
   }
 }
