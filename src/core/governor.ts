@@ -29,6 +29,7 @@ import {
 } from './errors.ts';
 import type { Limits } from './limits/limit.ts';
 import type { GovernorEvents } from './ports/events.ts';
+import type { Store } from './ports/store.ts';
 
 /** What a governor is made of; `createGovernor` joins them. */
 export interface GovernorParts extends Omit<ReservingParts, 'assertOpen'> {
@@ -229,14 +230,12 @@ export class Governor {
    * @throws As {@link feedback}.
    */
   async pause(options?: steering.PauseOptions): Promise<void> {
-    this.#assertOpen();
-    await steering.pause(this.#parts.store, options);
+    await steering.pause(this.#store, options);
   }
 
   /** Ends a pause before its time: work resumes from empty buckets, in a ramp of a second. @throws As {@link feedback}. */
   async resume(options?: steering.ResumeOptions): Promise<void> {
-    this.#assertOpen();
-    await steering.resume(this.#parts.store, options);
+    await steering.resume(this.#store, options);
   }
 
   /**
@@ -270,14 +269,12 @@ export class Governor {
    * @throws As {@link allowN}.
    */
   async peek(options: PeekOptions = {}): Promise<LimitState[]> {
-    this.#assertOpen();
-    return limitStates(this.#parts.store, options);
+    return limitStates(this.#store, options);
   }
 
   /** The limits in force, in exact numbers. They are the store's: a newer process may have brought others. */
   async limits(): Promise<Limits> {
-    this.#assertOpen();
-    return this.#parts.store.limits();
+    return this.#store.limits();
   }
 
   /**
@@ -295,20 +292,17 @@ export class Governor {
    * await governor.configure({ limits: { calls: perSecond(50, { burst: 10 }) } }, { who: 'anna' });
    */
   async configure(change: steering.ConfigureOptions, options?: steering.SteeringOptions) {
-    this.#assertOpen();
-    return steering.configure(this.#parts.store, this.#parts.instance, change, options);
+    return steering.configure(this.#store, this.#parts.instance, change, options);
   }
 
   /** Takes all that {@link configure} set away again: the limits in code are in force. @throws As {@link configure}. */
   async reset(options?: steering.SteeringOptions) {
-    this.#assertOpen();
-    return steering.reset(this.#parts.store, this.#parts.instance, options);
+    return steering.reset(this.#store, this.#parts.instance, options);
   }
 
   /** The limits in force, which of them an operator set, and the last changes: who, when and what. @throws As {@link allowN}. */
   async configuration() {
-    this.#assertOpen();
-    return steering.configuration(this.#parts.store);
+    return steering.configuration(this.#store);
   }
 
   /**
@@ -347,6 +341,12 @@ export class Governor {
   #report(error: unknown): void {
     if (isStoreUnavailableError(error) || isGovernorClosedError(error)) return;
     this.#parts.warn(`governor "${this.name}": ${error instanceof Error ? error.message : String(error)}`);
+  }
+
+  /** @throws {@link GovernorClosedError} */
+  get #store(): Store {
+    this.#assertOpen();
+    return this.#parts.store;
   }
 
   #assertOpen(): void {

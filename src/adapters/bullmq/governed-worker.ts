@@ -39,6 +39,7 @@ export interface GovernedWorkerListener<T, R, N extends string> extends WorkerLi
  * });
  */
 // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own defaults.
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface adds only types to methods that BullMQ's class has.
 export class GovernedWorker<T = any, R = any, N extends string = string> extends Worker<T, R, N> {
   readonly #governed: Governed<T, R, N>;
 
@@ -77,27 +78,13 @@ export class GovernedWorker<T = any, R = any, N extends string = string> extends
   deferred(): Promise<Deferred> {
     return this.#governed.deferred();
   }
+}
 
-  // BullMQ's own, with the types of one event more.
+type Listener<T, R, N extends string> = GovernedWorkerListener<T, R, N>;
 
-  override on<E extends keyof GovernedWorkerListener<T, R, N>>(
-    event: E,
-    listener: GovernedWorkerListener<T, R, N>[E],
-  ): this {
-    return super.on(event as never, listener as never);
-  }
-
-  override once<E extends keyof GovernedWorkerListener<T, R, N>>(
-    event: E,
-    listener: GovernedWorkerListener<T, R, N>[E],
-  ): this {
-    return super.once(event as never, listener as never);
-  }
-
-  override off<E extends keyof GovernedWorkerListener<T, R, N>>(
-    event: E,
-    listener: GovernedWorkerListener<T, R, N>[E],
-  ): this {
-    return super.off(event as never, listener as never);
-  }
+// BullMQ's own methods, with the types of one event more.
+export interface GovernedWorker<T, R, N extends string> {
+  on<E extends keyof Listener<T, R, N>>(event: E, listener: Listener<T, R, N>[E]): this;
+  once<E extends keyof Listener<T, R, N>>(event: E, listener: Listener<T, R, N>[E]): this;
+  off<E extends keyof Listener<T, R, N>>(event: E, listener: Listener<T, R, N>[E]): this;
 }

@@ -168,6 +168,18 @@ function perJob<J, T>(given: T | ((job: J) => T), check: (value: T) => unknown):
   return () => given;
 }
 
+/** What an option says of one job: itself, or what the user's function answers. @throws InvalidOptionError for nonsense. */
+export async function said<J, W, A extends string>(
+  option: 'onRefused' | 'onDeferralLimit',
+  given: A | ((job: J, why: W) => A | Promise<A>),
+  allowed: readonly A[],
+  job: J,
+  why: W,
+): Promise<A> {
+  if (typeof given !== 'function') return given;
+  return oneOf(`what govern.${option} returns`, await given(job, why), allowed);
+}
+
 function checkCost(cost: Cost): void {
   if (typeof cost !== 'object') wholeCost('cost', cost, 1);
   else

@@ -36,7 +36,7 @@ export class Attempts {
     maxWaiters = Number.POSITIVE_INFINITY,
   ) {
     this.waiters = new Waiters(reserving.parts.clock, maxWaiters);
-    this.#stopRecalls = reserving.onRecall(() => this.waiters.recall());
+    this.#stopRecalls = reserving.recalls.on('recalled', () => this.waiters.recall());
   }
 
   begin(asked: Asked): Attempt {
@@ -60,7 +60,8 @@ export class Attempts {
  */
 export class Attempt {
   readonly #place: Place;
-  #returning: boolean;
+  /** Whether it was given a turn and comes back from it. */
+  returning: boolean;
 
   constructor(
     private readonly reserving: Reserving,
@@ -68,17 +69,12 @@ export class Attempt {
     private readonly asked: Asked,
   ) {
     this.#place = reserving.slotQueue.enter(asked.holder ?? reserving.nextHolder());
-    this.#returning = asked.returning ?? false;
-  }
-
-  /** Whether it was given a turn and comes back from it. */
-  get returning(): boolean {
-    return this.#returning;
+    this.returning = asked.returning ?? false;
   }
 
   async ask(terms: AskTerms): Promise<ReservationHandle | Refusal> {
     const { cost, keys, priority } = this.asked;
-    const asker = { keys, priority, holder: this.#place.holder, returning: this.#returning, queue: true };
+    const asker = { keys, priority, holder: this.#place.holder, returning: this.returning, queue: true };
     this.#place.asks();
     const answer = await this.reserving.reserve(cost, { ...terms, ...asker });
     this.#place.isTaken = !answer.allowed && answer.reason === 'concurrency';
@@ -109,13 +105,13 @@ export class Attempt {
       endWatch();
     }
     await grant.release();
-    this.#returning = true;
+    this.returning = true;
     return false;
   }
 
   /** Waits until the refused request may be made again: for so long, or until it is woken or recalled. */
   async sleep(refusal: Refusal, ms = refusal.retryAfterMs): Promise<void> {
-    this.#returning ||= refusal.hasTurn;
+    this.returning ||= refusal.hasTurn;
     if (this.#place.woken()) return;
     const untilMs = this.reserving.parts.clock.monoMs() + Math.min(ms, lookAgainMs(refusal));
     const isWoken = this.#place.isTaken || refusal.reason === 'paused';

@@ -63,9 +63,8 @@ export class ReservationHandle implements Reservation {
 
   settle(actual: Cost): Promise<void> {
     // One after the other, each against what the last one left.
-    const settling = this.#settling.catch(() => {}).then(() => this.#settle(actual));
-    this.#settling = settling;
-    return settling;
+    this.#settling = this.#settling.catch(() => {}).then(() => this.#settle(actual));
+    return this.#settling;
   }
 
   async #settle(actual: Cost): Promise<void> {

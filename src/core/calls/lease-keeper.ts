@@ -46,12 +46,9 @@ export class LeaseKeeper {
     };
     const renew = async () => {
       const sentMs = this.clock.monoMs();
-      let heldUs: number | undefined;
-      try {
-        heldUs = await this.store.renew(slot);
-      } catch {
-        heldUs = this.clock.monoMs() < heldUntilMs ? undefined : 0;
-      }
+      const heldUs = await this.store
+        .renew(slot)
+        .catch(() => (this.clock.monoMs() < heldUntilMs ? undefined : 0));
       if (!this.#stops.has(stop)) return;
       if (heldUs === 0) {
         stop();

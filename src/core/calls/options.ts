@@ -66,7 +66,7 @@ export interface RunOptions<T> extends WaitOptions {
   settle?: (result: T) => Cost;
 }
 
-export const DEFAULT_PATIENCE_MS = 1_000;
+export const PATIENCE_MS = 1_000;
 /** A request that has waited for so long counts as one class more urgent. */
 const AGES_MS = 10_000;
 const FOREVER = Number.POSITIVE_INFINITY;
@@ -103,7 +103,7 @@ export function termsOf(options: AskOptions): Terms {
     maxTurnUs: turns === 'none' ? 0 : toUs(maxTurnMs),
     turns: turns === 'all' ? 'all' : 'keyed',
     returning: options.returning ?? false,
-    patienceUs: toUs(options.patienceMs ?? DEFAULT_PATIENCE_MS),
+    patienceUs: toUs(options.patienceMs ?? PATIENCE_MS),
     priority: classOf(priority, waitedMs),
     queue: options.queue ?? false,
   };

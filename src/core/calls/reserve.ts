@@ -30,12 +30,13 @@ export interface ReservingParts {
  */
 export class Reserving {
   readonly events = new Emitter<GovernorEvents>();
+  /** Told when reservations were recalled. */
+  readonly recalls = new Emitter<{ recalled: undefined }>();
   readonly slotQueue = new SlotQueue();
   readonly #storeClock: StoreClock;
   readonly #pauses: Pauses;
   readonly #keeper: LeaseKeeper;
   readonly #recall: Recall;
-  readonly #onRecall = new Set<() => void>();
   #holders = 0;
   #unsubscribe: (() => void) | undefined;
 
@@ -44,7 +45,7 @@ export class Reserving {
     this.#storeClock = new StoreClock(graceMs);
     this.#pauses = new Pauses(clock);
     this.#keeper = new LeaseKeeper(store, clock);
-    this.#recall = new Recall(store, clock, () => this.#recalled());
+    this.#recall = new Recall(store, clock, () => this.recalls.emit('recalled', undefined));
   }
 
   async reserve(cost: Cost, options: AskOptions): Promise<ReservationHandle | Refusal> {
@@ -130,25 +131,14 @@ export class Reserving {
       if (message.version !== undefined) this.#recall.confirm(message.version, this.#clock.monoMs());
       this.#pauses.ended(message.keys);
       // What was promised to others stands; calls that wait for the end of this pause look.
-      if (message.keys === undefined) this.#recalled();
+      if (message.keys === undefined) this.recalls.emit('recalled', undefined);
       this.slotQueue.wakeAll();
       this.events.emit('resumed', { keys: message.keys });
     }
   }
 
-  /** Calls `listener` when reservations were recalled. @returns a function that removes it. */
-  onRecall(listener: () => void): () => void {
-    this.#onRecall.add(listener);
-    return () => this.#onRecall.delete(listener);
-  }
-
-  #recalled(): void {
-    for (const listener of this.#onRecall) listener();
-  }
-
   nextHolder(): string {
-    this.#holders += 1;
-    return `${this.parts.instance}/${this.#holders}`;
+    return `${this.parts.instance}/${++this.#holders}`;
   }
 
   close(): void {

@@ -4,14 +4,7 @@ import type { Cost } from '../decide/demands.ts';
 import { WaitTooLongError } from '../errors.ts';
 import type { Attempts } from './attempt.ts';
 import type { ReservationHandle } from './grant.ts';
-import {
-  checkNames,
-  DEFAULT_PATIENCE_MS,
-  holderOf,
-  signalOf,
-  WAIT_NAMES,
-  type WaitOptions,
-} from './options.ts';
+import { checkNames, holderOf, PATIENCE_MS, signalOf, WAIT_NAMES, type WaitOptions } from './options.ts';
 
 const FOREVER = Number.POSITIVE_INFINITY;
 
@@ -40,7 +33,7 @@ export async function waitN(
           maxWaitMs: remainingMs,
           turns: 'keyed',
           maxTurnMs: remainingMs,
-          patienceMs: Math.min(remainingMs, DEFAULT_PATIENCE_MS),
+          patienceMs: Math.min(remainingMs, PATIENCE_MS),
         });
         if (answer.allowed) {
           if (!(await attempt.hold(answer))) continue;

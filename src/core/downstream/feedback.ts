@@ -2,7 +2,7 @@ import type { Grant } from '../answers.ts';
 import { durationMs, flag, knownNames, plainObject } from '../checks.ts';
 import type { Keys } from '../decide/demands.ts';
 import { InvalidOptionError } from '../errors.ts';
-import { dateMs, MAX_PAUSE_MS, retryAfterOf } from './retry-after.ts';
+import { dateMs, MAX_PAUSE_MS, retryAfterOf } from './throttled.ts';
 
 /** Anything that headers can be read from: `Headers` of fetch, or an object with names in lower case. */
 export type HeadersLike =

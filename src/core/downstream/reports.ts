@@ -1,3 +1,4 @@
+import type { AdaptiveReport } from '../buckets/adaptive.ts';
 import type { Clock } from '../clock.ts';
 import type { Keys } from '../decide/demands.ts';
 import type { Store } from '../ports/store.ts';
@@ -12,14 +13,7 @@ export interface Outcome {
   readonly throttled: boolean;
 }
 
-interface Told {
-  readonly keys: Keys | undefined;
-  startedUs: number;
-  calls: number;
-  throttled: number;
-  failed: number;
-  latencySumUs: number;
-}
+type Told = { -readonly [Name in keyof AdaptiveReport]: number } & { readonly keys: Keys | undefined };
 
 // Often enough for a limit to follow within seconds, seldom enough to cost nothing.
 const REPORT_MS = 250;

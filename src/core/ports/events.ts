@@ -56,7 +56,6 @@ export class Emitter<Events> {
 
   /** Removes all listeners. */
   clear(): void {
-    for (const listeners of this.#listeners.values()) listeners.clear();
     this.#listeners.clear();
   }
 }

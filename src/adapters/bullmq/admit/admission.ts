@@ -14,9 +14,10 @@ import { type Deferring, hasReturned } from '../defer/defer.ts';
 import { type Room, unrecoverable } from '../defer/room.ts';
 import type { Fetched } from '../fetch/arrivals.ts';
 import type { Gate } from '../fetch/gate.ts';
+import { REFUSED_ACTIONS, said } from '../options.ts';
 import { asError, isAway, type Shared } from '../state.ts';
 import { governorWideWaitMs, type Reach, reachOf } from './pace.ts';
-import { actionFor, leaveFor, requeueMs, waitFor } from './refusal.ts';
+import { leaveFor, requeueMs, waitFor } from './refusal.ts';
 import { bypass, holderOf, type JobRequest, requestOf } from './request.ts';
 
 /** What a job may run under. */
@@ -138,7 +139,9 @@ export class Admission<J extends Job> {
         else candidate.heldMs += timeMs;
         continue;
       }
-      const action = takesTurn ? 'delay' : await actionFor(govern, job, answer);
+      const action = takesTurn
+        ? 'delay'
+        : await said('onRefused', govern.onRefused, REFUSED_ACTIONS, job, answer);
       const leaving = leaveFor(answer, action, this.#gate !== undefined);
       if (leaving === 'drop') {
         counters.dropped += 1;

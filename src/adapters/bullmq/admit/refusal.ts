@@ -1,7 +1,6 @@
 import type { Job } from 'bullmq';
 import type { Refusal } from '../../../core/answers.ts';
-import { oneOf } from '../../../core/checks.ts';
-import { type Govern, REFUSED_ACTIONS, type RefusedAction } from '../options.ts';
+import type { RefusedAction } from '../options.ts';
 import type { Shared } from '../state.ts';
 
 /** What decides, with the refusal, where a refused job waits. */
@@ -60,16 +59,6 @@ export function leaveFor(
 // A requeued job comes round as soon as the others have had their turn, yet never in a hot loop: each round doubles this.
 const REQUEUE_MS = 100;
 const MAX_REQUEUE_MS = 60_000;
-
-/** What the user's `onRefused` says of a refused job. @throws InvalidOptionError if a function answers nonsense. */
-export async function actionFor<J>(
-  { onRefused }: Govern<J>,
-  job: J,
-  refusal: Refusal,
-): Promise<RefusedAction> {
-  if (typeof onRefused !== 'function') return onRefused;
-  return oneOf('what govern.onRefused returns', await onRefused(job, refusal), REFUSED_ACTIONS);
-}
 
 /** How long a requeued job stays away, or undefined if nothing else waits and it may as well have its turn. */
 export async function requeueMs<J extends Job>({ attached }: Shared<J>, job: J): Promise<number | undefined> {

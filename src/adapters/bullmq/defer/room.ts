@@ -1,9 +1,8 @@
 import { UnrecoverableError } from 'bullmq';
 import type { Refusal } from '../../../core/answers.ts';
 import type { Deferral } from '../../../core/calls/desk.ts';
-import { oneOf } from '../../../core/checks.ts';
 import { DeferralLimitError } from '../../../core/errors.ts';
-import { DEFERRAL_ENDS, type DeferralEnd } from '../options.ts';
+import { DEFERRAL_ENDS, type DeferralEnd, said } from '../options.ts';
 import type { Shared } from '../state.ts';
 
 /** How often and for how long one job may still be deferred (`maxDeferrals`, `maxDeferredMs`), and what becomes of it then. */
@@ -40,10 +39,7 @@ export class Room<J> {
     const { counters, attached, report } = this.shared;
     const { onDeferralLimit } = this.shared.govern;
     const limit = { count: this.#count, deferredMs: this.#deferredMs, refusal };
-    const end =
-      typeof onDeferralLimit === 'function'
-        ? oneOf('what govern.onDeferralLimit returns', await onDeferralLimit(this.job, limit), DEFERRAL_ENDS)
-        : onDeferralLimit;
+    const end = await said('onDeferralLimit', onDeferralLimit, DEFERRAL_ENDS, this.job, limit);
     counters.deferralLimited += 1;
     try {
       (attached?.worker as NodeJS.EventEmitter | undefined)?.emit('deferralLimited', this.job, {

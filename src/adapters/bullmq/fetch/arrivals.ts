@@ -11,12 +11,6 @@ export interface Fetched<J extends Job = Job> {
   readonly arrival: number;
 }
 
-interface Arrived {
-  readonly job: Job;
-  readonly seen: number;
-  readonly numbered: (arrival: number) => void;
-}
-
 /**
  * Numbers jobs in the order in which BullMQ fetched them, which is not quite the order in which it hands them over: one
  * that came with the end of another job has a longer way to the processor than one that the loop fetched after it. What
@@ -24,29 +18,28 @@ interface Arrived {
  * queue's own numbering.
  */
 export class Arrivals {
-  #turn: Arrived[] = [];
+  #turn: { readonly job: Job; readonly numbered: (arrival: number) => void }[] = [];
   #count = 0;
 
   /** Resolves at the end of this turn, in order, to the job's number. */
   next(job: Job): Promise<number> {
     return new Promise((numbered) => {
       if (this.#turn.length === 0) setImmediate(() => this.#number());
-      this.#turn.push({ job, seen: this.#turn.length, numbered });
+      this.#turn.push({ job, numbered });
     });
   }
 
   #number(): void {
-    const turn = this.#turn.sort(byFetch);
+    const turn = this.#turn.sort((a, b) => byFetch(a.job, b.job));
     this.#turn = [];
     for (const { numbered } of turn) numbered(this.#count++);
   }
 }
 
-function byFetch(a: Arrived, b: Arrived): number {
-  const fetched = (a.job.processedOn ?? 0) - (b.job.processedOn ?? 0);
+function byFetch(a: Job, b: Job): number {
+  const fetched = (a.processedOn ?? 0) - (b.processedOn ?? 0);
   if (fetched !== 0) return fetched;
-  const numbers = Number(a.job.id) - Number(b.job.id);
+  const numbers = Number(a.id) - Number(b.id);
   // A job's own id says nothing of the order, and neither does a number between jobs of unlike priority.
-  const numbered = a.job.priority === b.job.priority && Number.isFinite(numbers);
-  return numbered ? numbers : a.seen - b.seen;
+  return a.priority === b.priority && Number.isFinite(numbers) ? numbers : 0;
 }

@@ -58,11 +58,8 @@ export function versionConflicts(version: string | undefined): string[] {
 
 function isOlder(version: string, than: readonly number[]): boolean {
   const parts = version.split('.').map((part) => Number.parseInt(part, 10));
-  for (const [index, oldest] of than.entries()) {
-    const part = parts[index] ?? 0;
-    if (part !== oldest) return part < oldest;
-  }
-  return false;
+  const index = than.findIndex((oldest, at) => (parts[at] ?? 0) !== oldest);
+  return index >= 0 && (parts[index] ?? 0) < than[index]!;
 }
 
 function bullmqVersion(): string | undefined {
