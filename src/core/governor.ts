@@ -42,7 +42,7 @@ export interface GovernorParts extends Omit<ReservingParts, 'assertOpen'> {
 }
 
 /**
- * The control point of one downstream: all who act on it ask here first. Made by `createGovernor`.
+ * The control point of one downstream: all code that calls it asks here first. Made by `createGovernor`.
  *
  * Most callers want `run`: it waits, runs the work and gives back what it holds. `allow` never waits, `wait` does, `reserve` says
  * when. With a concurrency limit, release what these three give you. `peek` only looks.
@@ -243,7 +243,7 @@ export class Governor {
    *
    * @param most - A whole number from 1.
    * @returns how many were taken: from each limit of the request as many.
-   * @throws As {@link allowN}. A governor with a concurrency limit has none of this: there would be no grant to give back.
+   * @throws As {@link allowN}. Not for a governor with a concurrency limit: there would be no grant to release.
    */
   allowAtMost(most: number, options: RequestOptions = {}): Promise<number> {
     return this.#reserving.atMost(most, options);
@@ -295,7 +295,7 @@ export class Governor {
     return steering.configure(this.#store, this.#parts.instance, change, options);
   }
 
-  /** Takes all that {@link configure} set away again: the limits in code are in force. @throws As {@link configure}. */
+  /** Removes all that {@link configure} set: the limits in code are in force again. @throws As {@link configure}. */
   async reset(options?: steering.SteeringOptions) {
     return steering.reset(this.#store, this.#parts.instance, options);
   }

@@ -21,7 +21,7 @@ export interface Governed<T, R, N extends string> {
 }
 
 /**
- * Wraps a BullMQ processor, for a `Worker` that is made elsewhere (by NestJS, say).
+ * Wraps a BullMQ processor, for a `Worker` that is made elsewhere (for example by NestJS).
  *
  * The result has the processor's own signature; token and signal are passed on. A job runs only once its tokens are
  * taken; until then the processor is not called, so nothing of it is ever done twice. A refused job keeps its data,

@@ -84,7 +84,7 @@ export class Shared<J> {
 /** The jobs of a queue that are deferred at this moment, by all workers of it. */
 export interface Deferred {
   readonly count: number;
-  /** Milliseconds since the one that has been deferred for longest first was; 0: none is. */
+  /** Milliseconds since the one that has been deferred for longest first was; 0: no job is. */
   readonly oldestMs: number;
 }
 

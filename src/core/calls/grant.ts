@@ -91,7 +91,7 @@ export class ReservationHandle implements Reservation {
     return held.every(Boolean);
   }
 
-  /** Whether anybody learns from what becomes of it. */
+  /** Whether an adaptive limit learns from what becomes of it. */
   get isWatched(): boolean {
     return this.made.charges.some(({ demand }) => isAdaptive(demand));
   }

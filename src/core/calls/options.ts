@@ -17,7 +17,7 @@ export interface RequestOptions {
    */
   priority?: Priority;
   /**
-   * Whose the slots of concurrency limits are to be: 1 to 200 characters. The same holder that asks again is let in again, and
+   * Who holds the slots of concurrency limits: 1 to 200 characters. The same holder that asks again is let in again, and
    * has one slot; its earlier grant has lost it. Default: a new holder each time.
    */
   holder?: string;

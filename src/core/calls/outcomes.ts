@@ -98,7 +98,7 @@ export class Outcomes {
   }
 
   /**
-   * Work was throttled: pauses whom it asks for. Never rejects.
+   * Work was throttled: pauses the keys that it names, or the governor. Never rejects.
    *
    * @param report - Told why a pause was not kept as it was asked for.
    */

@@ -22,11 +22,11 @@ export interface FeedbackOptions {
   /** The same as HTTP says it: seconds, or a date. */
   retryAfter?: string;
   /**
-   * Of the answer. Read are Retry-After, and where nothing remains RateLimit (or X-RateLimit-Remaining with X-RateLimit-Reset). What
-   * they say closes, and never opens anything.
+   * The answer's headers. Read are Retry-After, and where nothing remains RateLimit (or X-RateLimit-Remaining with
+   * X-RateLimit-Reset). They can begin a pause, and never end one.
    */
   headers?: HeadersLike;
-  /** Whom it concerns; without keys, all. */
+  /** The keys that it concerns. Left out: the whole governor. */
   keys?: Keys;
   /** The grant under which the call was made: what an adaptive limit counts from. Without it: now. */
   grant?: Grant;

@@ -10,7 +10,7 @@ export interface ThrottledOptions {
   retryAfterMs?: number;
   /** The same as its Retry-After header says it: seconds, or a date. Null or what cannot be read says nothing. */
   retryAfter?: string | null;
-  /** Whom it throttles, for example `{ shop: 'acme' }`. Left out: everybody. */
+  /** The keys that it throttles, for example `{ shop: 'acme' }`. Left out: the whole governor. */
   keys?: Keys;
   message?: string;
 }
@@ -67,7 +67,7 @@ export function pauseOf(throttled: Throttled, wallMs: number): number {
   return Math.min(MAX_PAUSE_MS, Math.max(throttled.retryAfterMs, saidMs));
 }
 
-// No key at all would mean everybody, which is not what was meant.
+// No key at all would pause the whole governor, which is not what was meant.
 function checkedKeys(keys: Keys): Keys {
   const entries = Object.entries(plainObject('keys', keys));
   if (entries.length === 0) throw new InvalidOptionError('keys', 'at least one attribute, or nothing', keys);

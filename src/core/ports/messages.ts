@@ -21,7 +21,7 @@ export type StoreMessage =
 export interface Messages {
   /**
    * Tells `listener` what happens elsewhere, from now until the function that is returned is called or the store is closed.
-   * Never throws: where messages cannot be had, there are none.
+   * Never throws: a store that cannot listen tells nothing.
    */
   subscribe(listener: (message: StoreMessage) => void): () => void;
 }

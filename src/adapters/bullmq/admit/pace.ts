@@ -12,7 +12,7 @@ export interface Reach {
   readonly fair: boolean;
 }
 
-/** What is wrong with the job, it is told when it asks. */
+/** A job that is not valid meets no limit here: it is told so when it asks. */
 export async function reachOf(governor: Governor, cost: Cost, keys: Keys | undefined): Promise<Reach> {
   const demands = await deskOf(governor)
     .demands(cost, keys)

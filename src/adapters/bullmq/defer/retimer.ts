@@ -99,7 +99,7 @@ export class Retimer<J extends Job> {
         if (job === undefined)
           await deskOf(this.governor).deferrals.forget(queue.qualifiedName, deferred.job);
         if (job === undefined || !isAsItWasPut(job, deferred)) return undefined;
-        // What is wrong with the job, it is told when it comes.
+        // A job that is not valid any more is told so when it comes.
         const pace = await this.paceOf(job).catch(() => undefined);
         if (pace === undefined) return undefined;
         const times =

@@ -192,7 +192,7 @@ export class Gate {
     for (const opened of this.#onOpen.splice(0)) opened();
   }
 
-  // BullMQ's loop ends while it is paused and has no jobs, and a new one begins at resume(). Who awaits run() must not
+  // BullMQ's loop ends while it is paused and has no jobs, and a new one begins at resume(). A caller of run() must not
   // take a shut gate for the end of the worker.
   async #runs(run: () => Promise<void>): Promise<void> {
     const own = this.#silent; // it is resume() that calls, for the gate, and nobody awaits it

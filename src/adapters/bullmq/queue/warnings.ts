@@ -50,7 +50,7 @@ export function optionConflicts(options: Pick<Worker['opts'], 'limiter' | 'maxSt
   return found;
 }
 
-/** Conflicts of the BullMQ in use; none if its version is not known (bundled, say). */
+/** Conflicts of the BullMQ in use; no conflict if its version is not known (a bundle has none). */
 export function versionConflicts(version: string | undefined): string[] {
   const conflict = version && BEFORE.find(([oldest]) => isOlder(version, oldest));
   return conflict ? [`BullMQ ${version} is older than ${conflict[0].join('.')}: ${conflict[1]}`] : [];
