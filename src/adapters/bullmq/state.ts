@@ -32,7 +32,7 @@ export const isAway = (error: unknown): boolean =>
   isStoreUnavailableError(error) || isGovernorClosedError(error);
 
 /** What is counted since the worker was made. */
-export class Counters {
+class Counters {
   granted = 0;
   /** Grants that had to be waited for in process. */
   holds = 0;
