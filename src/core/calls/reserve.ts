@@ -128,7 +128,7 @@ export class Reserving {
       this.#pauses.begun(keys, forUs / 1_000);
       this.events.emit('paused', { keys, untilMs: this.parts.clock.wallMs() + forUs / 1_000 });
     } else {
-      if (message.version !== undefined) this.#recall.confirm(message.version, this.#clock.monoMs());
+      if (message.version !== undefined) this.#recall.confirm(message.version, this.parts.clock.monoMs());
       this.#pauses.ended(message.keys);
       // What was promised to others stands; calls that wait for the end of this pause look.
       if (message.keys === undefined) this.recalls.emit('recalled', undefined);

@@ -31,7 +31,11 @@ export class Waiters {
     if (this.#working.size >= this.maxWaiters) throw new TooManyWaitersError(this.maxWaiters);
     const working = work();
     this.#working.add(working);
-    return working.finally(() => this.#working.delete(working));
+    try {
+      return await working;
+    } finally {
+      this.#working.delete(working);
+    }
   }
 
   /** Throws what would end a sleep that began now. */
