@@ -57,14 +57,14 @@ describe('Throttled, thrown by the work of a run', () => {
   test('pauses the whole governor, in all processes', async () => {
     const { clock, allowed } = await throttledBy(new Throttled({ retryAfterMs: 2_000 }));
     expect([await allowed('acme'), await allowed('other')]).toEqual([false, false]);
-    await clock.advance(2_500); // and as long as the ramp takes for a token
+    await clock.advance(3_100); // a pause costs half of its length, and the ramp takes a while for a token
     expect(await allowed('acme')).toBe(true);
   });
 
   test('pauses the keys that it names', async () => {
     const { clock, allowed } = await throttledBy(new Throttled({ retryAfter: '2', keys: { shop: 'acme' } }));
     expect([await allowed('acme'), await allowed('other')]).toEqual([false, true]);
-    await clock.advance(2_500); // and as long as the ramp takes for a token
+    await clock.advance(3_100); // a pause costs half of its length, and the ramp takes a while for a token
     expect(await allowed('acme')).toBe(true);
   });
 
