@@ -18,15 +18,14 @@ describe('pause and resume of the whole governor', () => {
     await clock.advance(1_999);
     expect(await governor.allow()).toMatchObject(paused);
     await clock.advance(1);
-    // The first half of a token's second: √(2 × 0.1 s × 1 s).
-    expect(await governor.allow()).toMatchObject({ allowed: false, reason: 'rate', retryAfterMs: 448 });
-    await clock.advance(447);
+    // Half a second that the pause costs, and the first token.
+    expect(await governor.allow()).toMatchObject({ allowed: false, reason: 'rate', retryAfterMs: 600 });
+    await clock.advance(599);
     expect(await governor.allow()).toMatchObject({ allowed: false });
     await clock.advance(1);
     expect(await governor.allow()).toMatchObject({ allowed: true });
     expect(await governor.allow()).toMatchObject({ allowed: false, reason: 'rate' });
     await clock.advance(1_000);
-    // A second of the rate, but for the rest of the ramp: half of what that still held back.
     expect(await governor.allowN(5)).toMatchObject({ allowed: true });
     expect(await governor.allowAtMost(10)).toBe(0);
   });
@@ -43,7 +42,7 @@ describe('pause and resume of the whole governor', () => {
     await clock.advance(1_000 * 86_400_000);
     expect(await governor.allow()).toMatchObject(paused);
     await governor.resume();
-    await clock.advance(448);
+    await clock.advance(600);
     expect(await governor.allow()).toMatchObject({ allowed: true });
   });
 
@@ -141,7 +140,7 @@ describe('pause and resume of a key', () => {
     expect(await governor.allow(other)).toMatchObject({ allowed: true });
     await clock.advance(2_000);
     expect(await governor.allow(acme)).toMatchObject({ allowed: false, reason: 'rate' });
-    await clock.advance(448);
+    await clock.advance(600);
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 
@@ -182,7 +181,7 @@ describe('pause and resume of a key', () => {
     await clock.advance(10_000);
     expect(await governor.allow(acme)).toMatchObject(paused);
     await governor.resume();
-    await clock.advance(448);
+    await clock.advance(600);
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 
@@ -220,7 +219,7 @@ describe('feedback that asks for a pause', () => {
       await governor.feedback({ throttled: true, retryAfterMs: ms });
       await clock.advance(lastsMs - 1);
       expect(await governor.allow()).toMatchObject(paused);
-      await clock.advance(46); // 1,000/s: √(2 × 1 ms × 1 s) after the end
+      await clock.advance(502); // 1,000/s: half a second and a token after the end
       expect(await governor.allow()).toMatchObject({ allowed: true });
     },
   );
@@ -231,7 +230,7 @@ describe('feedback that asks for a pause', () => {
     await governor.feedback({ throttled: true, headers: new Headers({ 'retry-after': '2' }), ...acme });
     expect(await governor.allow(acme)).toMatchObject(paused);
     expect(await governor.allow(other)).toMatchObject({ allowed: true });
-    await clock.advance(2_448);
+    await clock.advance(2_600);
     expect(await governor.allow(acme)).toMatchObject({ allowed: true });
   });
 
