@@ -69,8 +69,8 @@ return function(count, refusing, reason)
     end
   end
   local waitUs = longestWaitUs
-  if kind.hasQueue then
-    if not (Ask.queues and isOwnReason) then
+  if not kind.lineAfterUs then
+    if not (kind.hasQueue and Ask.queues and isOwnReason) then
       countRefusal(bucket)
     end
   else

@@ -35,7 +35,7 @@ export interface View<D extends DemandOf = DemandOf, S extends BucketState = Buc
   readonly stored: S | undefined;
   /** As it stands now: a copy that may be changed. */
   readonly state: S;
-  /** From the store's now until there is room; includes the time for which a stepped clock stands still. */
+  /** From the store's now until there is room, at most `MAX_AHEAD_US` (there never is); includes the time for which a stepped clock stands still. */
   readonly waitUs: number;
   /** From the store's now until its pause ends; 0: it is not paused. */
   readonly pausedUs: number;
@@ -87,7 +87,7 @@ export interface Kind<V extends View = View> {
 
   /** Whether the line does not hold this request up. */
   passesLine?(view: V, asker: Asker): boolean;
-  /** Whether a request over this bucket may start later than now. */
+  /** Whether a request may start later than now over this bucket, when another one makes it wait; `reserves`: when this one does. */
   canReserve(view: V, asker: Asker, at: Moment): boolean;
   /** Whether a grant may be counted now that starts then. */
   countsAhead?(view: V, startUs: number): boolean;

@@ -7,7 +7,8 @@ import { WINDOW, type WindowDemand, type WindowState } from './window/index.ts';
 export type { ConcurrencyDemand };
 export type Demand = RateDemand | WindowDemand | ConcurrencyDemand | ShareDemand;
 
-const KINDS: Readonly<Record<KindName, Kind>> = {
+/** The list of kinds: each has a line. */
+export const KINDS: Readonly<Record<KindName, Kind>> = {
   rate: RATE,
   window: WINDOW,
   concurrency: CONCURRENCY,

@@ -15,7 +15,8 @@ export type Limit = RateLimit | WindowLimit | ConcurrencyLimit;
 /** The limits of one governor, in the order in which they were declared. */
 export type Limits = readonly Limit[];
 
-const LIMIT_KINDS: Readonly<Record<Limit['kind'], LimitKind<Limit>>> = {
+/** The list of kinds: each has a line. */
+export const LIMIT_KINDS: Readonly<Record<Limit['kind'], LimitKind<Limit>>> = {
   rate: RATE_LIMIT,
   window: WINDOW_LIMIT,
   concurrency: CONCURRENCY_LIMIT,

@@ -10,7 +10,7 @@ const prefix = (governor: string): string => `flyball:{${governor}}`;
 export const configKey = (governor: string): string => `${prefix(governor)}:config`;
 
 // What a bucket's keys are called; its own is the first.
-const PLACES = {
+export const PLACES = {
   rate: ['limit'],
   window: ['window', 'log'],
   concurrency: ['slots', 'leases', 'queue', 'waiting'],

@@ -107,7 +107,7 @@ return Config.replyAs('0')
 
 export const decideScript: Script = {
   name: 'decide',
-  sha1: '3c4752a9b24ff46d7133d07b26e774f19459f791',
+  sha1: '0f9b313a3210c80d7313a3f22a2749c81f37c1ea',
   source: `local loaded, parts = {}
 local function require(name)
   local part = loaded[name]
@@ -590,8 +590,8 @@ return function(count, refusing, reason)
     end
   end
   local waitUs = longestWaitUs
-  if kind.hasQueue then
-    if not (Ask.queues and isOwnReason) then
+  if not kind.lineAfterUs then
+    if not (kind.hasQueue and Ask.queues and isOwnReason) then
       countRefusal(bucket)
     end
   else

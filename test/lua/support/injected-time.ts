@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { assemble } from '../../../scripts/assemble-script.mjs';
+import { assemble, luaDirectory } from '../../../scripts/assemble-script.mjs';
 import type { RedisClient } from '../../../src/store/redis/client/redis-client.ts';
 import * as generated from '../../../src/store/redis/scripts.generated.ts';
 
@@ -18,15 +18,23 @@ return { nowUs = nowUs, expireAfterMs = expireAfterMs }
 `;
 
 // A script without times is run as it is.
-const variants = new Map(
-  Object.values(generated).map((script) => [
-    script.sha1,
-    script.source.includes('nowUs()') ? assemble(script.name, { replaceIncludes: { clock: CLOCK } }) : script,
-  ]),
-);
+const variantsOf = (directory: string) =>
+  new Map(
+    Object.values(generated).map((script) => [
+      script.sha1,
+      script.source.includes('nowUs()')
+        ? assemble(script.name, { directory, replaceIncludes: { clock: CLOCK } })
+        : script,
+    ]),
+  );
+const shipped = variantsOf(luaDirectory);
 
-/** Runs the shipped scripts with another include for the clock: the time is the one given here. */
-export function clientWithTime(redis: Redis, nowUs: () => number): RedisClient {
+/**
+ * Runs the scripts with another include for the clock: the time is the one given here.
+ * @param directory - Where their text lies; left out: those that are shipped.
+ */
+export function clientWithTime(redis: Redis, nowUs: () => number, directory?: string): RedisClient {
+  const variants = directory === undefined ? shipped : variantsOf(directory);
   const run = async (sha1: string, keys: readonly string[], args: readonly string[]) => {
     const { source, sha1: own } = variants.get(sha1)!;
     const all = [...keys, ...args, String(nowUs())];

@@ -1,3 +1,4 @@
+import { kindOf } from '../../../core/buckets/kinds.ts';
 import type { ConcurrencyDemand, Demand } from '../../../core/decide/demands.ts';
 import type { Charge } from '../../../core/decide/verdict.ts';
 import type { Adaptive } from '../../../core/limits/adaptive.ts';
@@ -15,7 +16,8 @@ type Fields = typeof LIMIT_FIELDS;
 type PartOf<K extends keyof Fields> = (typeof LIMIT_PARTS)[K][number];
 type Written<K extends keyof Fields> = Values<Fields[K]> & Pick<Parts, PartOf<K>>;
 
-const VALUES: { readonly [K in keyof Fields]: (limit: Extract<Limit, { kind: K }>) => Written<K> } = {
+/** The values of a limit, by the names in `LIMIT_FIELDS` and `PART_FIELDS`. */
+export const VALUES: { readonly [K in keyof Fields]: (limit: Extract<Limit, { kind: K }>) => Written<K> } = {
   rate: (limit) => ({
     ...limit,
     maxKeys: limit.maxKeys ?? 0,
@@ -53,7 +55,7 @@ export function limitNumbers(limit: Limit): number[] {
 export const isForSlots = (demand: Demand): demand is ConcurrencyDemand => demand.kind === 'concurrency';
 
 /** Whether the cost of a grant can be corrected: slots are given back as they are, and a share by its limit. */
-export const isCorrectable = ({ kind }: Demand): boolean => kind === 'rate' || kind === 'window';
+export const isCorrectable = (demand: Demand): boolean => kindOf(demand).settle !== undefined;
 
 /** What the reply tells of a grant from the demand's bucket. @param ahead - It starts later. */
 export function readCharge(reply: Numbers, demand: Demand, ahead: boolean): Charge {
