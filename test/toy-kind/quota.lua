@@ -4,21 +4,22 @@ local Fields = require 'fields'
 local State = require 'buckets/state'
 local REASON = require 'reasons'
 local C = require 'constants'
-local nowUs = require('call').nowUs
+local Call = require 'call'
+local nowUs = Call.nowUs
 local Quota = { reason = REASON.quota }
 
 function Quota.load(limit, keyNumber)
   local key = KEYS[keyNumber]
-  local atUs, granted, refused, pausedUntilUs, used =
-    unpack(redis.call('HMGET', key, 'at', 'granted', 'refused', 'closed', 'used'))
+  local atUs, granted, refused, closed, closedFrom, used =
+    unpack(redis.call('HMGET', key, 'at', 'granted', 'refused', 'closed', 'closedFrom', 'used'))
   local bucket = {
     kind = Quota, limit = limit, key = key, exists = atUs and true or false, changed = false,
     atUs = nowUs, lineUs = 0, openUs = 0, storedLineUs = 0, current = true,
     granted = tonumber(granted) or 0, refused = tonumber(refused) or 0, storedRefused = tonumber(refused) or 0,
-    pausedUntilUs = tonumber(pausedUntilUs) or 0, used = tonumber(used) or 0,
+    pause = Pause.of(closed, closedFrom), used = tonumber(used) or 0,
     outdated = (tonumber(atUs) or 0) > nowUs,
   }
-  Pause.resolve(bucket)
+  Pause.resolve(bucket, Call.pause)
   return bucket
 end
 

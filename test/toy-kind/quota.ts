@@ -6,7 +6,7 @@
 import { MAX_AHEAD_US } from '../../src/core/buckets/constants.ts';
 import type { DemandOf, Kind, View } from '../../src/core/buckets/kind.ts';
 import type { BucketState } from '../../src/core/buckets/moment.ts';
-import { pausedForUs, pauseOf } from '../../src/core/buckets/pause.ts';
+import { pausedForUs, pausesOf } from '../../src/core/buckets/pause.ts';
 import { knownNames, wholeNumber } from '../../src/core/checks.ts';
 import type { LimitKind } from '../../src/core/limits/kind.ts';
 import type { Limit } from '../../src/core/limits/limit.ts';
@@ -49,12 +49,12 @@ export const QUOTA: Kind<QuotaView> = {
   prefix: 'quota|',
   reserves: false,
   look({ demand, stored }, _asker, at) {
-    const blank = { lineUs: 0, granted: 0, refused: 0, pausedUntilUs: 0, used: 0 };
+    const blank = { lineUs: 0, granted: 0, refused: 0, pause: null, used: 0 };
     const state = { ...(stored ?? blank), atUs: at.nowUs };
-    const pause = pauseOf(state, false, at);
-    const pausedUs = pausedForUs(pause, at);
+    const pauses = pausesOf(state, at);
+    const pausedUs = pausedForUs(pauses, at);
     const waitUs = demand.cost > leftOf({ state, demand }) ? MAX_AHEAD_US : pausedUs;
-    return { demand, stored, state, waitUs, pausedUs, pause, lineUs: 0 };
+    return { demand, stored, state, waitUs, pausedUs, pauses, lineUs: 0 };
   },
   expiresUs: ({ atUs }) => atUs + MAX_AHEAD_US,
   canReserve: () => true,
