@@ -2,6 +2,19 @@ import { InvalidOptionError } from './errors.ts';
 
 /** Checks on plain values, each with the option's path for the message. All throw {@link InvalidOptionError}. */
 
+export function check(
+  isRight: boolean,
+  option: string,
+  expected: string,
+  received: unknown,
+): asserts isRight {
+  if (!isRight) throw new InvalidOptionError(option, expected, received);
+}
+
+/** Checks what was given; what was left out stays so. */
+export const optional = <T>(value: unknown, parse: (value: unknown) => T): T | undefined =>
+  value === undefined ? undefined : parse(value);
+
 export function wholeNumber(option: string, value: unknown, min: number, max: number): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
   throw new InvalidOptionError(option, `a whole number from ${min} to ${max}`, value);

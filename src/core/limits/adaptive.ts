@@ -1,5 +1,4 @@
-import { durationMs, knownNames, oneOf, plainObject, shareOf } from '../checks.ts';
-import { InvalidOptionError } from '../errors.ts';
+import { check, durationMs, knownNames, oneOf, optional, plainObject, shareOf } from '../checks.ts';
 
 /** How a limit follows what the downstream can take. */
 export interface AdaptiveOptions {
@@ -42,53 +41,36 @@ export function parseAdaptive(path: string, value: unknown, initial: number, mos
   knownNames(path, given, ['min', 'max', 'target', 'mode']);
   const { target: goal = {}, mode: asked = 'aimd' } = given;
   const min = amount(`${path}.min`, given.min, 0, initial, `above 0, at most the ${initial} it starts with`);
-  const max = amount(
-    `${path}.max`,
-    given.max,
-    initial,
-    most,
-    `from the ${initial} it starts with to ${most}`,
-  );
+  const fromInitial = `from the ${initial} it starts with to ${most}`;
+  const max = amount(`${path}.max`, given.max, initial, most, fromInitial);
   const target = plainObject(`${path}.target`, goal);
   knownNames(`${path}.target`, target, ['latencyMs', 'errorRate']);
-  const latencyMs =
-    target.latencyMs === undefined
-      ? undefined
-      : durationMs(`${path}.target.latencyMs`, target.latencyMs, 1, 3_600_000);
-  const errorRate =
-    target.errorRate === undefined
-      ? undefined
-      : shareOf(`${path}.target.errorRate`, target.errorRate, 0.001, 1);
+  const latencyMs = optional(target.latencyMs, (value) =>
+    durationMs(`${path}.target.latencyMs`, value, 1, 3_600_000),
+  );
+  const errorRate = optional(target.errorRate, (value) =>
+    shareOf(`${path}.target.errorRate`, value, 0.001, 1),
+  );
   const mode = oneOf(`${path}.mode`, asked, ['aimd', 'gradient']);
+  const goals = {
+    ...(latencyMs !== undefined && { latencyMs }),
+    ...(errorRate !== undefined && { errorRate }),
+  };
+  const hasGoals = Object.keys(goals).length > 0;
   return Object.freeze({
     min,
     max,
     mode,
     latencyUs: Math.round((latencyMs ?? 0) * 1_000),
     errorPermille: Math.round((errorRate ?? 0) * 1_000),
-    options: Object.freeze({
-      min,
-      max,
-      ...((latencyMs !== undefined || errorRate !== undefined) && {
-        target: {
-          ...(latencyMs !== undefined && { latencyMs }),
-          ...(errorRate !== undefined && { errorRate }),
-        },
-      }),
-      mode,
-    }),
+    options: Object.freeze({ min, max, ...(hasGoals && { target: goals }), mode }),
   });
 }
 
 // Three decimals, as a rate itself has: the store keeps it in thousandths.
 function amount(option: string, value: unknown, least: number, most: number, range: string): number {
-  if (
-    typeof value === 'number' &&
-    value > 0 &&
-    value >= least &&
-    value <= most &&
-    Math.round(value * 1_000) >= 1
-  )
-    return Math.round(value * 1_000) / 1_000;
-  throw new InvalidOptionError(option, `a number ${range}`, value);
+  const inRange = typeof value === 'number' && value >= least && value <= most;
+  const scaled = inRange ? Math.round(value * 1_000) : 0;
+  check(scaled >= 1, option, `a number ${range}`, value);
+  return scaled / 1_000;
 }

@@ -1,4 +1,4 @@
-import { durationMs, knownNames, wholeNumber } from '../checks.ts';
+import { durationMs, knownNames, optional, wholeNumber } from '../checks.ts';
 import { type Adaptive, type AdaptiveOptions, parseAdaptive } from './adaptive.ts';
 import type { LimitKind } from './kind.ts';
 
@@ -30,13 +30,34 @@ export interface ConcurrencyLimit {
   readonly options: Readonly<ConcurrencyLimitOptions>;
 }
 
-const CONCURRENCY_NAMES = ['kind', 'max', 'leaseMs', 'by', 'adaptive'];
 const DAY_MS = 86_400_000;
 // Each decision reads all that are held.
 const MAX_SLOTS = 10_000;
 
 export const CONCURRENCY_LIMIT: LimitKind<ConcurrencyLimit> = {
-  parse: parseConcurrencyLimit,
+  parse(name, path, given, by) {
+    knownNames(path, given, ['kind', 'max', 'leaseMs', 'by', 'adaptive']);
+    const max = wholeNumber(`${path}.max`, given.max, 1, MAX_SLOTS);
+    const { leaseMs: asked = 30_000 } = given;
+    const leaseMs = durationMs(`${path}.leaseMs`, asked, 100, DAY_MS);
+    const adaptive =
+      optional(given.adaptive, (value) => parseAdaptive(`${path}.adaptive`, value, max, MAX_SLOTS)) ?? null;
+    return Object.freeze({
+      name,
+      kind: 'concurrency',
+      by,
+      max,
+      adaptive,
+      leaseUs: Math.round(leaseMs * 1_000),
+      options: Object.freeze({
+        kind: 'concurrency',
+        max,
+        leaseMs,
+        ...(by !== null && { by }),
+        ...(adaptive && { adaptive: adaptive.options }),
+      }),
+    });
+  },
   words: ({ kind, max, ...rest }) => [`${max} at once`, rest],
   attributeOf: ({ by }) => by,
   size: ({ max }) => max,
@@ -45,32 +66,3 @@ export const CONCURRENCY_LIMIT: LimitKind<ConcurrencyLimit> = {
   fillingUs: ({ leaseUs }) => leaseUs,
   intervalUs: () => undefined,
 };
-
-function parseConcurrencyLimit(
-  name: string,
-  path: string,
-  given: Record<string, unknown>,
-  by: string | null,
-): ConcurrencyLimit {
-  knownNames(path, given, CONCURRENCY_NAMES);
-  const max = wholeNumber(`${path}.max`, given.max, 1, MAX_SLOTS);
-  const { leaseMs: asked = 30_000 } = given;
-  const leaseMs = durationMs(`${path}.leaseMs`, asked, 100, DAY_MS);
-  const adaptive =
-    given.adaptive === undefined ? null : parseAdaptive(`${path}.adaptive`, given.adaptive, max, MAX_SLOTS);
-  return Object.freeze({
-    name,
-    kind: 'concurrency',
-    by,
-    max,
-    leaseUs: Math.round(leaseMs * 1_000),
-    adaptive,
-    options: Object.freeze({
-      kind: 'concurrency',
-      max,
-      leaseMs,
-      ...(by !== null && { by }),
-      ...(adaptive && { adaptive: adaptive.options }),
-    }),
-  });
-}

@@ -1,5 +1,4 @@
-import { durationMs, knownNames, oneOf, plainObject, wholeNumber } from '../checks.ts';
-import { InvalidOptionError } from '../errors.ts';
+import { check, durationMs, knownNames, oneOf, optional, plainObject, wholeNumber } from '../checks.ts';
 import { type Limits, type LimitsOptions, parseLimits } from './limit.ts';
 
 /** What a bucket holds when it has no state: all of its burst, or nothing. */
@@ -43,6 +42,7 @@ export interface GovernorConfig {
 }
 
 const NAMES = ['name', 'limits', 'coldStart', 'maxWaiters', 'graceMs', 'revision'];
+const MAX_REVISION = Number.MAX_SAFE_INTEGER;
 
 /**
  * Checks a governor's options; those named in `others` are the caller's to check.
@@ -58,17 +58,13 @@ export function parseGovernorOptions(options: unknown, others: readonly string[]
     coldStart: oneOf('coldStart', coldStart, ['full', 'empty']),
     maxWaiters: wholeNumber('maxWaiters', maxWaiters, 1, 1_000_000),
     graceMs: durationMs('graceMs', graceMs, 10, 60_000),
-    revision:
-      given.revision === undefined ? 0 : wholeNumber('revision', given.revision, 1, Number.MAX_SAFE_INTEGER),
+    revision: optional(given.revision, (value) => wholeNumber('revision', value, 1, MAX_REVISION)) ?? 0,
   });
 }
 
 // Braces would change the hash tag that keeps a governor's keys together in a cluster.
 function governorName(name: unknown): string {
-  if (typeof name === 'string' && /^[^\s\p{C}{}:]{1,100}$/u.test(name)) return name;
-  throw new InvalidOptionError(
-    'name',
-    '1 to 100 characters without spaces, control characters, colons or braces',
-    name,
-  );
+  const isRight = typeof name === 'string' && /^[^\s\p{C}{}:]{1,100}$/u.test(name);
+  check(isRight, 'name', '1 to 100 characters without spaces, control characters, colons or braces', name);
+  return name;
 }

@@ -1,3 +1,5 @@
+import { check, optional, wholeNumber } from '../checks.ts';
+
 /** What all kinds of limits can tell of themselves: one of these for each kind, in a file of its own. */
 export interface LimitKind<L extends { readonly options: object }> {
   /** Checks a limit as a user wrote it. @throws {@link InvalidOptionError} */
@@ -27,3 +29,10 @@ const PERIODS = new Map([
 
 /** A period in words: "per second", "per 250 ms". */
 export const perPeriod = (ms: number): string => `per ${PERIODS.get(ms) ?? `${ms} ms`}`;
+
+/** Of how many values of an attribute a limit keeps buckets; null: of all. @throws {@link InvalidOptionError} */
+export function parseMaxKeys(path: string, value: unknown, by: string | null, fair = false): number | null {
+  const isAllowed = value === undefined || (by !== null && !fair);
+  check(isAllowed, `${path}.maxKeys`, 'maxKeys only together with by, and without fair', value);
+  return optional(value, () => wholeNumber(`${path}.maxKeys`, value, 1, 10_000_000)) ?? null;
+}

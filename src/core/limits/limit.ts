@@ -1,5 +1,4 @@
-import { oneOf, plainObject } from '../checks.ts';
-import { InvalidOptionError } from '../errors.ts';
+import { check, oneOf, plainObject } from '../checks.ts';
 import { CONCURRENCY_LIMIT, type ConcurrencyLimit, type ConcurrencyLimitOptions } from './concurrency.ts';
 import type { LimitKind } from './kind.ts';
 import { RATE_LIMIT, type RateLimit, type RateLimitOptions } from './rate.ts';
@@ -29,21 +28,18 @@ const NAME = /^[A-Za-z][\w-]{0,63}$/;
 /** Checks a governor's limits and turns them into exact numbers. @throws {@link InvalidOptionError} */
 export function parseLimits(options: unknown): Limits {
   const entries = Object.entries(plainObject('limits', options));
-  if (entries.length === 0) throw new InvalidOptionError('limits', 'at least one limit', options);
+  check(entries.length > 0, 'limits', 'at least one limit', options);
   return Object.freeze(entries.map(([name, limit]) => parseLimit(name, limit)));
 }
 
 /** @throws {@link InvalidOptionError} */
 export function parseLimit(name: string, options: unknown): Limit {
   const path = `limits.${name}`;
-  if (!NAME.test(name)) {
-    throw new InvalidOptionError(path, 'a name of letters, digits, _ and -, beginning with a letter', name);
-  }
+  check(NAME.test(name), path, 'a name of letters, digits, _ and -, beginning with a letter', name);
   const given = plainObject(path, options);
   const { kind = 'rate', by } = given;
-  if (by !== undefined && (typeof by !== 'string' || !NAME.test(by))) {
-    throw new InvalidOptionError(`${path}.by`, 'the name of an attribute (letters, digits, _ and -)', by);
-  }
+  const isName = by === undefined || (typeof by === 'string' && NAME.test(by));
+  check(isName, `${path}.by`, 'the name of an attribute (letters, digits, _ and -)', by);
   const kinds = Object.keys(LIMIT_KINDS) as Limit['kind'][];
   return LIMIT_KINDS[oneOf(`${path}.kind`, kind, kinds)].parse(name, path, given, by ?? null);
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../errors.ts';
+import { check } from '../checks.ts';
 import type { RateLimit } from './rate.ts';
 
 // Half of what a double holds exactly is kept for debt (2^52 units), half of that for one bucket's capacity, so that no sum of
@@ -29,21 +29,12 @@ export function checkExact(
   burst: number,
   given: unknown,
 ): void {
-  if (burst * periodUs > MAX_CAPACITY_UNITS) {
-    const most = Math.floor(MAX_CAPACITY_UNITS / periodUs);
-    const expected =
-      most >= 1
-        ? `at most ${most} with this rate and period, to be exact`
-        : 'a rate with fewer digits, which can be kept exactly';
-    throw new InvalidOptionError(`${path}.burst`, expected, burst);
-  }
-  if ((2 * MAX_CAPACITY_UNITS - burst * periodUs) / rate < MIN_HORIZON_US) {
-    throw new InvalidOptionError(
-      `${path}.rate`,
-      'a rate with fewer digits, which can be kept exactly',
-      given,
-    );
-  }
+  const most = Math.floor(MAX_CAPACITY_UNITS / periodUs);
+  const fewer = 'a rate with fewer digits, which can be kept exactly';
+  const smaller = most >= 1 ? `at most ${most} with this rate and period, to be exact` : fewer;
+  check(burst * periodUs <= MAX_CAPACITY_UNITS, `${path}.burst`, smaller, burst);
+  const horizonUs = (2 * MAX_CAPACITY_UNITS - burst * periodUs) / rate;
+  check(horizonUs >= MIN_HORIZON_US, `${path}.rate`, fewer, given);
 }
 
 /** Tokens per period that so many units a microsecond are: for people, with three decimals. */

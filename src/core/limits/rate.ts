@@ -1,8 +1,16 @@
-import { exactly, flag, knownNames, oneOf, plainObject, shareOf, wholeNumber } from '../checks.ts';
-import { InvalidOptionError } from '../errors.ts';
+import {
+  check,
+  exactly,
+  flag,
+  knownNames,
+  oneOf,
+  optional,
+  plainObject,
+  shareOf,
+  wholeNumber,
+} from '../checks.ts';
 import { type Adaptive, type AdaptiveOptions, parseAdaptive } from './adaptive.ts';
-import { type LimitKind, perPeriod } from './kind.ts';
-import { parseMaxKeys } from './max-keys.ts';
+import { type LimitKind, parseMaxKeys, perPeriod } from './kind.ts';
 import { type Penalty, type PenaltyOptions, parsePenalty } from './penalty.ts';
 import { checkExact, inUnits, RATE_SCALE } from './rate-units.ts';
 
@@ -123,7 +131,66 @@ function rateOver(periodMs: number) {
 }
 
 export const RATE_LIMIT: LimitKind<RateLimit> = {
-  parse: parseRateLimit,
+  parse(name, path, given, by) {
+    knownNames(path, given, RATE_NAMES);
+    const { rate, periodMs, burst, strict: isStrict = false, oversize: above = 'refuse' } = given;
+    const strict = flag(`${path}.strict`, isStrict);
+    const scaledRate = exactly(`${path}.rate`, rate, RATE_SCALE, MAX_RATE, 'tokens per period');
+    const us = exactly(`${path}.periodMs`, periodMs, 1_000, MAX_PERIOD_MS, 'milliseconds');
+    const size =
+      burst === undefined
+        ? defaultBurst(rate as number, us, strict)
+        : wholeNumber(`${path}.burst`, burst, 1, Number.MAX_SAFE_INTEGER);
+    const sustained = strict ? scaledRate - size * RATE_SCALE : scaledRate;
+    check(sustained > 0, `${path}.burst`, `less than the rate ${rate}, which strict needs`, size);
+    const { rate: unitsPerUs, periodUs } =
+      given.adaptive === undefined
+        ? inUnits(sustained, us, given.penalty === undefined ? 1 : PENALTY_SCALE)
+        : // Thousandths of a token per period, whatever they come to: what the rate is changed in.
+          { rate: sustained, periodUs: us * RATE_SCALE };
+    checkExact(path, unitsPerUs, periodUs, size, rate);
+    const fair = parseFair(path, given, by);
+    const initial = sustained / RATE_SCALE;
+    const adaptive =
+      optional(given.adaptive, (value) => parseAdaptive(`${path}.adaptive`, value, initial)) ?? null;
+    if (adaptive !== null) {
+      // The largest rate it may come to must be exact too.
+      checkExact(path, Math.ceil(adaptive.max * RATE_SCALE), periodUs, size, adaptive.max);
+    }
+    const penalty = optional(given.penalty, (value) => parsePenalty(`${path}.penalty`, value)) ?? null;
+    const maxKeys = parseMaxKeys(path, given.maxKeys, by, fair !== null);
+    const oversize = oneOf(`${path}.oversize`, above, ['refuse', 'debt']);
+    const { kept, reserve } = parseReserve(`${path}.reserve`, given.reserve, size);
+    const options = {
+      kind: 'rate',
+      rate: rate as number,
+      periodMs: periodMs as number,
+      burst: size,
+      ...(by !== null && { by }),
+      ...(strict && { strict }),
+      ...(oversize === 'debt' && { oversize }),
+      ...(reserve && { reserve }),
+      ...(fair && { fair: true, weights: fair.weights }),
+      ...(adaptive && { adaptive: adaptive.options }),
+      ...(penalty && { penalty: penalty.options }),
+      ...(maxKeys !== null && { maxKeys }),
+    } as const;
+    return Object.freeze({
+      name,
+      kind: 'rate',
+      by: fair === null ? by : null,
+      rate: unitsPerUs,
+      periodUs,
+      burst: size,
+      oversize: oversize === 'debt',
+      kept,
+      fair,
+      adaptive,
+      penalty,
+      maxKeys,
+      options: Object.freeze(options),
+    });
+  },
   words: ({ kind, rate, periodMs, ...rest }) => [`${rate} ${perPeriod(periodMs)}`, rest],
   attributeOf: ({ by, fair }) => fair?.by ?? by,
   size: ({ burst }) => burst,
@@ -141,75 +208,6 @@ function fillingUs(limit: RateLimit): number {
   return Math.ceil((limit.burst * limit.periodUs) / limit.rate / slowest / share);
 }
 
-function parseRateLimit(
-  name: string,
-  path: string,
-  given: Record<string, unknown>,
-  by: string | null,
-): RateLimit {
-  knownNames(path, given, RATE_NAMES);
-  const { rate, periodMs, burst, strict: isStrict = false, oversize: above = 'refuse' } = given;
-  const strict = flag(`${path}.strict`, isStrict);
-  const scaledRate = exactly(`${path}.rate`, rate, RATE_SCALE, MAX_RATE, 'tokens per period');
-  const us = exactly(`${path}.periodMs`, periodMs, 1_000, MAX_PERIOD_MS, 'milliseconds');
-  const size =
-    burst === undefined
-      ? defaultBurst(rate as number, us, strict)
-      : wholeNumber(`${path}.burst`, burst, 1, Number.MAX_SAFE_INTEGER);
-  const sustained = strict ? scaledRate - size * RATE_SCALE : scaledRate;
-  if (sustained <= 0) {
-    throw new InvalidOptionError(`${path}.burst`, `less than the rate ${rate}, which strict needs`, size);
-  }
-  const { rate: unitsPerUs, periodUs } =
-    given.adaptive === undefined
-      ? inUnits(sustained, us, given.penalty === undefined ? 1 : PENALTY_SCALE)
-      : // Thousandths of a token per period, whatever they come to: what the rate is changed in.
-        { rate: sustained, periodUs: us * RATE_SCALE };
-  checkExact(path, unitsPerUs, periodUs, size, rate);
-  const fair = parseFair(path, given, by);
-  const adaptive =
-    given.adaptive === undefined
-      ? null
-      : parseAdaptive(`${path}.adaptive`, given.adaptive, sustained / RATE_SCALE);
-  if (adaptive !== null) {
-    // The largest rate it may come to must be exact too.
-    checkExact(path, Math.ceil(adaptive.max * RATE_SCALE), periodUs, size, adaptive.max);
-  }
-  const penalty = given.penalty === undefined ? null : parsePenalty(`${path}.penalty`, given.penalty);
-  const maxKeys = parseMaxKeys(path, given.maxKeys, by, fair !== null);
-  const oversize = oneOf(`${path}.oversize`, above, ['refuse', 'debt']);
-  const { kept, reserve } = parseReserve(`${path}.reserve`, given.reserve, size);
-  const options = {
-    kind: 'rate',
-    rate: rate as number,
-    periodMs: periodMs as number,
-    burst: size,
-    ...(by !== null && { by }),
-    ...(strict && { strict }),
-    ...(oversize === 'debt' && { oversize }),
-    ...(reserve && { reserve }),
-    ...(fair && { fair: true, weights: fair.weights }),
-    ...(adaptive && { adaptive: adaptive.options }),
-    ...(penalty && { penalty: penalty.options }),
-    ...(maxKeys !== null && { maxKeys }),
-  } as const;
-  return Object.freeze({
-    name,
-    kind: 'rate',
-    by: fair === null ? by : null,
-    rate: unitsPerUs,
-    periodUs,
-    burst: size,
-    oversize: oversize === 'debt',
-    kept,
-    fair,
-    adaptive,
-    penalty,
-    maxKeys,
-    options: Object.freeze(options),
-  });
-}
-
 function defaultBurst(rate: number, us: number, strict: boolean): number {
   if (strict) return Math.max(1, Math.floor(rate / STRICT_BURST_SHARE));
   return Math.max(1, Math.min(Math.floor(rate), Math.floor((rate * 1_000_000) / us)));
@@ -222,7 +220,7 @@ function parseReserve(path: string, value: unknown, burst: number) {
   const { high: ofHigh = 0, normal: ofNormal = 0 } = given;
   const high = shareOf(`${path}.high`, ofHigh, 0, 0.9);
   const normal = shareOf(`${path}.normal`, ofNormal, 0, 0.9);
-  if (high + normal > 0.9) throw new InvalidOptionError(path, 'shares of 0.9 in all at most', value);
+  check(high + normal <= 0.9, path, 'shares of 0.9 in all at most', value);
   // Rounded up, so that a share of a small burst is a token at least; down where all of the burst would be kept.
   const keptFrom = (share: number) => Math.min(burst - 1, Math.ceil(share * burst - ROUNDING));
   const kept = Object.freeze([0, keptFrom(high), keptFrom(high + normal)] as const);
@@ -232,17 +230,12 @@ function parseReserve(path: string, value: unknown, burst: number) {
 function parseFair(path: string, given: Record<string, unknown>, by: string | null): RateLimit['fair'] {
   const { fair: isFair = false } = given;
   const fair = flag(`${path}.fair`, isFair);
-  if (fair && by === null)
-    throw new InvalidOptionError(
-      `${path}.by`,
-      'the attribute whose values share the limit, which fair needs',
-      given.by,
-    );
-  if (given.weights === undefined)
-    return fair ? Object.freeze({ by: by!, weights: Object.freeze({}) }) : null;
-  if (!fair)
-    throw new InvalidOptionError(`${path}.weights`, 'weights only together with fair: true', given.weights);
-  const weights = Object.entries(plainObject(`${path}.weights`, given.weights)).map(
+  const { weights: asked } = given;
+  const shared = 'the attribute whose values share the limit, which fair needs';
+  check(!fair || by !== null, `${path}.by`, shared, given.by);
+  check(fair || asked === undefined, `${path}.weights`, 'weights only together with fair: true', asked);
+  if (!fair) return null;
+  const weights = Object.entries(plainObject(`${path}.weights`, asked ?? {})).map(
     ([key, weight]) => [key, wholeNumber(`${path}.weights.${key}`, weight, 1, 1_000)] as const,
   );
   return Object.freeze({ by: by!, weights: Object.freeze(Object.fromEntries(weights)) });

@@ -1,7 +1,5 @@
-import { exactly, flag, knownNames, oneOf, wholeNumber } from '../checks.ts';
-import { InvalidOptionError } from '../errors.ts';
-import { type LimitKind, perPeriod } from './kind.ts';
-import { parseMaxKeys } from './max-keys.ts';
+import { check, exactly, flag, knownNames, oneOf, wholeNumber } from '../checks.ts';
+import { type LimitKind, parseMaxKeys, perPeriod } from './kind.ts';
 
 /** A window limit as a user writes it: at most so much per window, all of it at once if need be. */
 export interface WindowLimitOptions {
@@ -51,7 +49,46 @@ const MAX_LOG = 1_000_000;
 const WINDOW_NAMES = ['kind', 'max', 'windowMs', 'mode', 'aligned', 'cells', 'by', 'maxKeys'];
 
 export const WINDOW_LIMIT: LimitKind<WindowLimit> = {
-  parse: parseWindowLimit,
+  parse(name, path, given, by) {
+    knownNames(path, given, WINDOW_NAMES);
+    const { mode: asked = 'fixed', aligned: isAligned = false, cells = 10 } = given;
+    const mode = oneOf(`${path}.mode`, asked, ['fixed', 'sliding', 'log']);
+    const max = wholeNumber(`${path}.max`, given.max, 1, mode === 'log' ? MAX_LOG : MAX_TOKENS);
+    const windowUs = exactly(`${path}.windowMs`, given.windowMs, 1_000, MAX_WINDOW_MS, 'milliseconds');
+    const aligned = flag(`${path}.aligned`, isAligned);
+    const nothing = `nothing with mode '${mode}'`;
+    check(given.aligned === undefined || mode === 'fixed', `${path}.aligned`, nothing, aligned);
+    check(given.cells === undefined || mode === 'sliding', `${path}.cells`, nothing, cells);
+    const cellCount = wholeNumber(`${path}.cells`, cells, 2, 100);
+    if (mode === 'sliding') {
+      const whole = `a whole number of microseconds for each of ${cellCount} cells`;
+      check(windowUs % cellCount === 0, `${path}.windowMs`, whole, given.windowMs);
+      const exact = 'less, or more cells or a shorter window, which can be counted exactly';
+      check(max * (windowUs / cellCount) <= MAX_PRODUCT, `${path}.max`, exact, max);
+    }
+    const maxKeys = parseMaxKeys(path, given.maxKeys, by);
+    return Object.freeze({
+      name,
+      kind: 'window',
+      by,
+      mode,
+      max,
+      windowUs,
+      aligned,
+      cells: cellCount,
+      maxKeys,
+      options: Object.freeze({
+        kind: 'window',
+        max,
+        windowMs: given.windowMs as number,
+        mode,
+        ...(mode === 'fixed' && { aligned }),
+        ...(mode === 'sliding' && { cells: cellCount }),
+        ...(by !== null && { by }),
+        ...(maxKeys !== null && { maxKeys }),
+      }),
+    });
+  },
   words: ({ kind, max, windowMs, mode, ...rest }) => [`${max} ${perPeriod(windowMs)}, ${mode} window`, rest],
   attributeOf: ({ by }) => by,
   size: ({ max }) => max,
@@ -60,62 +97,3 @@ export const WINDOW_LIMIT: LimitKind<WindowLimit> = {
   fillingUs: ({ windowUs }) => windowUs,
   intervalUs: ({ windowUs, max }, cost) => (cost * windowUs) / max,
 };
-
-function parseWindowLimit(
-  name: string,
-  path: string,
-  given: Record<string, unknown>,
-  by: string | null,
-): WindowLimit {
-  knownNames(path, given, WINDOW_NAMES);
-  const { mode: asked = 'fixed', aligned: isAligned = false, cells = 10 } = given;
-  const mode = oneOf(`${path}.mode`, asked, ['fixed', 'sliding', 'log']);
-  const max = wholeNumber(`${path}.max`, given.max, 1, mode === 'log' ? MAX_LOG : MAX_TOKENS);
-  const windowUs = exactly(`${path}.windowMs`, given.windowMs, 1_000, MAX_WINDOW_MS, 'milliseconds');
-  const aligned = flag(`${path}.aligned`, isAligned);
-  if (given.aligned !== undefined && mode !== 'fixed') {
-    throw new InvalidOptionError(`${path}.aligned`, `nothing with mode '${mode}'`, aligned);
-  }
-  if (given.cells !== undefined && mode !== 'sliding') {
-    throw new InvalidOptionError(`${path}.cells`, `nothing with mode '${mode}'`, cells);
-  }
-  const cellCount = wholeNumber(`${path}.cells`, cells, 2, 100);
-  if (mode === 'sliding') {
-    if (windowUs % cellCount !== 0) {
-      throw new InvalidOptionError(
-        `${path}.windowMs`,
-        `a whole number of microseconds for each of ${cellCount} cells`,
-        given.windowMs,
-      );
-    }
-    if (max * (windowUs / cellCount) > MAX_PRODUCT) {
-      throw new InvalidOptionError(
-        `${path}.max`,
-        'less, or more cells or a shorter window, which can be counted exactly',
-        max,
-      );
-    }
-  }
-  const maxKeys = parseMaxKeys(path, given.maxKeys, by);
-  return Object.freeze({
-    name,
-    kind: 'window',
-    by,
-    mode,
-    max,
-    windowUs,
-    aligned,
-    cells: cellCount,
-    maxKeys,
-    options: Object.freeze({
-      kind: 'window',
-      max,
-      windowMs: given.windowMs as number,
-      mode,
-      ...(mode === 'fixed' && { aligned }),
-      ...(mode === 'sliding' && { cells: cellCount }),
-      ...(by !== null && { by }),
-      ...(maxKeys !== null && { maxKeys }),
-    }),
-  });
-}
