@@ -39,10 +39,7 @@ export const historyKey = (governor: string): string => `${prefix(governor)}:his
 export const eventsChannel = (governor: string): string => `${prefix(governor)}:events`;
 
 /** @param queue - As the adapter names it, its prefix included. */
-export const deferredKeys = (governor: string, queue: string) => ({
-  entries: `${prefix(governor)}:deferred:${queue}`,
-  since: `${prefix(governor)}:deferred-since:${queue}`,
-  slots: `${prefix(governor)}:deferred-slots:${queue}`,
-});
+export const deferredKeys = (governor: string, queue: string): string[] =>
+  ['deferred', 'deferred-since', 'deferred-slots'].map((place) => `${prefix(governor)}:${place}:${queue}`);
 
 export const retimedKey = (governor: string, queue: string): string => `${prefix(governor)}:retimed:${queue}`;

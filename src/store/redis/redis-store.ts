@@ -9,22 +9,8 @@ import type { Limits } from '../../core/limits/limit.ts';
 import type { StoreMessage } from '../../core/ports/messages.ts';
 import type { Request, Store, StoreConfig } from '../../core/ports/store.ts';
 import { GroupCommit, type Outcome } from './call/group-commit.ts';
-import {
-  acquire,
-  atMost,
-  cancel,
-  force,
-  leave,
-  type Operation,
-  pauseKeys,
-  peek,
-  type Read,
-  release,
-  renew,
-  report,
-  resumeKeys,
-  settle,
-} from './call/operations.ts';
+import type { Operation, Read } from './call/operations.ts';
+import * as operations from './call/operations.ts';
 import { type Numbers, parseReply } from './call/reply.ts';
 import { DecideCall } from './call/write.ts';
 import type { RedisClient } from './client/redis-client.ts';
@@ -84,62 +70,62 @@ export class RedisStore implements Store {
 
   async acquire(request: Request, terms: Terms): Promise<Verdict> {
     this.#queues ||= terms.queue;
-    const verdict = await this.#ask(acquire(request, terms));
+    const verdict = await this.#ask(operations.acquire(request, terms));
     if (verdict.granted && verdict.waitUs > 0) this.#config.promised(verdict.receipt.startUs);
     return verdict;
   }
 
   atMost(request: Request, most: number, priority: Terms['priority']): Promise<number> {
-    return this.#ask(atMost(request, most, priority));
+    return this.#ask(operations.atMost(request, most, priority));
   }
 
   force(request: Request): Promise<Receipt | null> {
-    return this.#ask(force(request));
+    return this.#ask(operations.force(request));
   }
 
   cancel(receipt: Receipt): Promise<boolean> {
-    return this.#ask(cancel(receipt));
+    return this.#ask(operations.cancel(receipt));
   }
 
   settle(receipt: Receipt, actual: Cost): Promise<void> {
-    return this.#ask(settle(receipt, actual));
+    return this.#ask(operations.settle(receipt, actual));
   }
 
   release(slot: HeldSlot): Promise<boolean> {
-    return this.#ask(release(slot));
+    return this.#ask(operations.release(slot));
   }
 
   renew(slot: HeldSlot): Promise<number> {
-    return this.#ask(renew(slot));
+    return this.#ask(operations.renew(slot));
   }
 
   leave(request: Request): Promise<void> {
-    return this.#ask(leave(request));
+    return this.#ask(operations.leave(request));
   }
 
   peek(request: Request, priority: Terms['priority']) {
-    return this.#ask(peek(request, priority));
+    return this.#ask(operations.peek(request, priority));
   }
 
   async pause(keys: Keys | undefined, forUs: number): Promise<void> {
-    if (keys !== undefined) return this.#ask(pauseKeys(keys, forUs));
+    if (keys !== undefined) return this.#ask(operations.pauseKeys(keys, forUs));
     await this.#pauseAll(Math.max(1, Math.ceil(forUs)), pausedText(undefined, forUs));
   }
 
   async resume(keys: Keys | undefined): Promise<void> {
-    if (keys !== undefined) return this.#ask(resumeKeys(keys));
+    if (keys !== undefined) return this.#ask(operations.resumeKeys(keys));
     await this.#pauseAll(0, resumedText(undefined));
   }
 
   async #pauseAll(forUs: number, text: string): Promise<void> {
     const { name } = this.config;
     await this.limits(); // there is a config to write it into
-    const args = [String(Math.min(forUs, Number.MAX_SAFE_INTEGER)), eventsChannel(name), text];
+    const args = [Math.min(forUs, Number.MAX_SAFE_INTEGER), eventsChannel(name), text];
     await runScript(this.client, pauseGovernorScript, [configKey(name)], args);
   }
 
   report(request: Request, calls: AdaptiveReport): Promise<void> {
-    return this.#ask(report(request, calls));
+    return this.#ask(operations.report(request, calls));
   }
 
   async limits(): Promise<Limits> {

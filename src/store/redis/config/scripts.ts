@@ -1,7 +1,6 @@
-import { StoreUnavailableError } from '../../../core/errors.ts';
 import type { ConfigurationChange } from '../../../core/limits/configuration.ts';
 import type { RedisClient } from '../client/redis-client.ts';
-import { runScript } from '../client/run-script.ts';
+import { malformed, runScript, wholeOf } from '../client/run-script.ts';
 import { configKey, eventsChannel, historyKey } from '../keys.ts';
 import { configureScript, historyScript, registerScript } from '../scripts.generated.ts';
 
@@ -21,14 +20,8 @@ export interface StoredConfig {
   readonly who: string;
 }
 
-/** What the caller of `register` knew, or brings. lua/register.lua has the rules. */
-export interface Registration {
-  readonly limits: string;
-  readonly operator: string;
-  readonly revision: number;
-  /** 0 for a process that has just started. */
-  readonly version: number;
-  readonly created: number;
+/** What the caller of `register` knew, or brings; version 0: it has just started. lua/register.lua has the rules. */
+export interface Registration extends Omit<StoredConfig, 'who'> {
   readonly startsEmpty: boolean;
   readonly promisedUntilUs: number;
 }
@@ -60,19 +53,18 @@ export class ConfigScripts {
     known: Registration,
     replacing?: Replacement,
   ): Promise<{ stored: StoredConfig; wins: boolean }> {
-    const what = replacing?.what ?? [
-      'written again as this process knew it, since the store had lost its data',
-    ];
+    const restored = ['written again as this process knew it, since the store had lost its data'];
+    const what = replacing?.what ?? restored;
     const reply = await runScript(this.client, registerScript, this.#keys, [
       known.limits,
       known.operator,
-      String(known.revision),
-      String(known.version),
-      String(known.created),
-      known.startsEmpty ? '1' : '0',
-      String(known.promisedUntilUs),
+      known.revision,
+      known.version,
+      known.created,
+      known.startsEmpty,
+      known.promisedUntilUs,
       replacing === undefined ? '' : stampOf(replacing.seen),
-      String(replacing?.fillingUs ?? ''),
+      replacing?.fillingUs ?? '',
       this.instance,
       JSON.stringify({ who: this.instance, what }),
       this.#channel,
@@ -90,7 +82,7 @@ export class ConfigScripts {
     const reply = await runScript(this.client, configureScript, this.#keys, [
       stampOf(replacing.seen),
       operator,
-      String(replacing.fillingUs ?? ''),
+      replacing.fillingUs ?? '',
       who,
       JSON.stringify({ who, what: replacing.what }),
       this.#channel,
@@ -114,21 +106,12 @@ function parseConfig(reply: unknown): { outcome: string; stored: StoredConfig } 
   if (!Array.isArray(reply) || reply.length !== 7 || !reply.every((part) => typeof part === 'string')) {
     throw malformed('the config', reply);
   }
-  const [outcome, version, created, limits, operator, revision, who] = reply as [string, ...string[]];
-  const numbers = [version, created, revision].map((text) =>
-    /^\d+$/.test(text!) ? Number(text) : Number.NaN,
-  );
-  const stored = {
-    version: numbers[0]!,
-    created: numbers[1]!,
-    limits: limits!,
-    operator: operator!,
-    revision: numbers[2]!,
-    who: who!,
-  };
-  const isRight = numbers.every(Number.isSafeInteger) && stored.version > 0 && stored.created > 0;
+  const [outcome, ...texts] = reply as [string, string, string, string, string, string, string];
+  const [version, created, revision] = [wholeOf(texts[0]), wholeOf(texts[1]), wholeOf(texts[4])];
+  const isRight = version > 0 && created > 0 && !Number.isNaN(revision);
   if (!isRight || !['0', '1'].includes(outcome)) throw malformed('the config', reply);
-  return { outcome, stored };
+  const [, , limits, operator, , who] = texts;
+  return { outcome, stored: { version, created, limits, operator, revision, who } };
 }
 
 function parseChange(entry: unknown): ConfigurationChange | undefined {
@@ -142,6 +125,3 @@ function parseChange(entry: unknown): ConfigurationChange | undefined {
     return undefined;
   }
 }
-
-const malformed = (wanted: string, reply: unknown): StoreUnavailableError =>
-  new StoreUnavailableError(`expected ${wanted} from the store, received ${JSON.stringify(reply)}`);

@@ -134,11 +134,8 @@ export class SharedConfig {
         const limits = change(seen.operator);
         const operator = limits.length === 0 ? '' : limitsToJson(limits);
         if (operator === seen.operator) return seen;
-        const what = changesInWords(
-          'operator',
-          readable(() => limitsOf(seen.operator)),
-          limits,
-        );
+        const before = readable(() => limitsOf(seen.operator));
+        const what = changesInWords('operator', before, limits);
         const answer = await this.#scripts.configure(operator, who, replacing(seen, what));
         // Without a config the store has lost its data: it is told what was in force first.
         seen = this.#stored = answer?.stored ?? (await this.#register());
@@ -149,18 +146,12 @@ export class SharedConfig {
   }
 
   async #register(): Promise<StoredConfig> {
-    const known = this.#stored;
     const { revision, coldStart } = this.proposal;
-    const registration = {
-      // Should the store have lost its data, what was in force is written again, not what this process once brought.
-      limits: known?.limits ?? this.#proposed,
-      operator: known?.operator ?? '',
-      revision: known?.revision ?? revision,
-      version: known?.version ?? 0,
-      created: known?.created ?? 0,
-      startsEmpty: coldStart === 'empty',
-      promisedUntilUs: this.#promisedUntilUs,
-    };
+    const brought = { limits: this.#proposed, operator: '', revision, version: 0, created: 0 };
+    // Should the store have lost its data, what was in force is written again, not what this process once brought.
+    const known = this.#stored ?? brought;
+    const promisedUntilUs = this.#promisedUntilUs;
+    const registration = { ...known, startsEmpty: coldStart === 'empty', promisedUntilUs };
     let replacement: Replacement | undefined;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { stored, wins } = await this.#scripts.register(registration, replacement);
@@ -213,11 +204,8 @@ function readable(read: () => Limits): Limits | undefined {
 
 /** What a process changes by its start. */
 function changesBy({ limits, revision }: Required<StoreConfig>, stored: StoredConfig): readonly string[] {
-  const changed = changesInWords(
-    'code',
-    readable(() => limitsFromJson(stored.limits)),
-    limits,
-  );
+  const before = readable(() => limitsFromJson(stored.limits));
+  const changed = changesInWords('code', before, limits);
   if (stored.revision === revision) return changed;
   return [...changed, `revision: ${stored.revision || 'none'} → ${revision}`];
 }
