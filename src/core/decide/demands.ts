@@ -1,5 +1,5 @@
 import { type ConcurrencyDemand, type Demand, kindOf } from '../buckets/kinds.ts';
-import { nearestName, plainObject } from '../checks.ts';
+import { check, nearestName, plainObject } from '../checks.ts';
 import { CostExceedsBurstError, InvalidOptionError } from '../errors.ts';
 import { kindOfLimit, type Limit, type Limits } from '../limits/limit.ts';
 
@@ -33,8 +33,7 @@ export function demandsOf(limits: Limits, cost: Cost, keys: Keys | undefined): D
     if (tokens > most) throw new CostExceedsBurstError(limit.name, tokens, most);
     pushDemands(demands, limit, tokens, keys);
   }
-  if (demands.length === 0)
-    throw new InvalidOptionError('cost', 'at least one limit with a cost above 0', cost);
+  check(demands.length > 0, 'cost', 'at least one limit with a cost above 0', cost);
   return demands;
 }
 
@@ -61,19 +60,14 @@ export function keyedDemandsOf(limits: Limits, keys: Keys): Demand[] {
     const by = attributeOf(limit);
     if (by !== null && Object.hasOwn(keys, by)) pushDemands(demands, limit, 1, keys);
   }
-  if (demands.length === 0)
-    throw new InvalidOptionError('keys', 'a value for an attribute that a limit is declared by', keys);
+  check(demands.length > 0, 'keys', 'a value for an attribute that a limit is declared by', keys);
   return demands.filter((demand) => demand.by !== null);
 }
 
 /** What a request has cost after all, demand by demand; limits that are not named stay as they were. @throws {@link InvalidOptionError} */
 export function actualOf(demands: readonly Demand[], actual: Cost): number[] {
-  checkNames(
-    demands.map(({ limit }) => limit),
-    actual,
-    undefined,
-    'actual',
-  );
+  const limits = demands.map(({ limit }) => limit);
+  checkNames(limits, actual, undefined, 'actual');
   if (typeof actual === 'number') {
     const tokens = wholeCost('actual', actual, 0);
     return demands.map(({ limit, cost }) => (kindOfLimit(limit).countsTokens ? tokens : cost));
@@ -82,13 +76,6 @@ export function actualOf(demands: readonly Demand[], actual: Cost): number[] {
     Object.hasOwn(actual, limit.name) ? wholeCost(`actual.${limit.name}`, actual[limit.name], 0) : cost,
   );
 }
-
-/** The attributes that limits are declared by. */
-const attributesOf = (limits: Limits): string[] =>
-  limits.flatMap((limit) => {
-    const by = attributeOf(limit);
-    return by === null ? [] : [by];
-  });
 
 const attributeOf = (limit: Limit): string | null => kindOfLimit(limit).attributeOf(limit);
 
@@ -111,11 +98,8 @@ export function keyValue(attribute: string, value: unknown): string {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text === 'string' && text.length > 0 && text.length <= MAX_KEY_LENGTH && isKey(value, text))
     return text;
-  throw new InvalidOptionError(
-    `keys.${attribute}`,
-    `a well-formed string of 1 to ${MAX_KEY_LENGTH} characters or a finite number`,
-    value,
-  );
+  const expected = `a well-formed string of 1 to ${MAX_KEY_LENGTH} characters or a finite number`;
+  throw new InvalidOptionError(`keys.${attribute}`, expected, value);
 }
 
 // Half a surrogate pair (an emoji cut in two) is sent as U+FFFD: two keys here would be one bucket there, charged once.
@@ -133,26 +117,20 @@ function checkNames(
   option: 'cost' | 'actual' = 'cost',
 ): void {
   if (typeof cost !== 'number') {
-    if (typeof cost !== 'object' || cost === null) {
-      throw new InvalidOptionError(
-        option,
-        `a whole number of tokens, ${option === 'cost' ? 1 : 0} or more, or an object with one per limit`,
-        cost,
-      );
-    }
+    const least = option === 'cost' ? 1 : 0;
+    const expected = `a whole number of tokens, ${least} or more, or an object with one per limit`;
+    check(typeof cost === 'object' && cost !== null, option, expected, cost);
     for (const name in plainObject(option, cost)) {
-      if (!limits.some((limit) => limit.name === name))
-        refuseName(
-          option,
-          name,
-          limits.map((limit) => limit.name),
-        );
+      if (limits.some((limit) => limit.name === name)) continue;
+      const names = limits.map((limit) => limit.name);
+      refuseName(option, name, names);
     }
   }
   if (keys === undefined) return;
   for (const name in plainObject('keys', keys)) {
     if (limits.some((limit) => attributeOf(limit) === name)) continue;
-    refuseName('keys', name, attributesOf(limits));
+    const attributes = limits.flatMap((limit) => attributeOf(limit) ?? []);
+    refuseName('keys', name, attributes);
   }
 }
 

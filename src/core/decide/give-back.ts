@@ -34,10 +34,8 @@ export function cancel(buckets: Buckets, receipt: Receipt, at: Moment): boolean 
 
 /** A demand as it is under the limits in force: it may have been made under others. Undefined if its limit is gone. */
 function demandUnder<D extends Demand>(limits: Limits, demand: D): D | undefined {
-  const limit = limits.find(
-    ({ name, kind, by }) =>
-      name === demand.limit.name && kind === demand.limit.kind && by === demand.limit.by,
-  );
+  const { name, kind, by } = demand.limit;
+  const limit = limits.find((other) => other.name === name && other.kind === kind && other.by === by);
   return limit && { ...demand, limit };
 }
 
@@ -50,10 +48,8 @@ export function settledUnder(
   receipt: Receipt,
   actual: Cost,
 ): { receipt: Receipt; actual: number[] } {
-  const tokens = actualOf(
-    receipt.charges.map(({ demand }) => demand),
-    actual,
-  );
+  const demands = receipt.charges.map(({ demand }) => demand);
+  const tokens = actualOf(demands, actual);
   const settled = receipt.charges.flatMap((charged, index) => {
     const demand = demandUnder(limits, charged.demand);
     return demand === undefined ? [] : [{ charged: { ...charged, demand }, actual: tokens[index]! }];

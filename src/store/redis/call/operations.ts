@@ -46,8 +46,9 @@ export const acquire =
     return (reply, nowUs) => {
       const first = reply.next();
       if (first === 0) return readRefusal(reply, demands);
-      const receipt = readReceipt(reply, call, demands, request.holder, nowUs, first - 1);
-      return { granted: true, waitUs: first - 1, receipt };
+      const waitUs = first - 1;
+      const receipt = readReceipt(reply, call, demands, request.holder, nowUs, waitUs);
+      return { granted: true, waitUs, receipt };
     };
   };
 
@@ -68,17 +69,9 @@ function readReceipt(
 function readRefusal(reply: Numbers, demands: readonly Demand[]): Verdict {
   const { limit, by } = demands[reply.oneOf(demands.length)]!;
   const told = REASONS[reply.oneOf(REASONS.length)]!;
-  const isGovernorPause = told === 'governorPaused';
-  const reason = isGovernorPause ? 'paused' : told;
+  const why = told === 'governorPaused' ? ({ by: null, reason: 'paused' } as const) : { by, reason: told };
   const waitUs = reply.next();
-  return {
-    granted: false,
-    limit,
-    by: isGovernorPause ? null : by,
-    reason,
-    waitUs,
-    hasTurn: reply.oneOf(2) === 1,
-  };
+  return { granted: false, limit, ...why, waitUs, hasTurn: reply.oneOf(2) === 1 };
 }
 
 export const atMost =
@@ -160,8 +153,7 @@ export const resumeKeys =
 export const report =
   (request: Request, calls: AdaptiveReport): Operation<void> =>
   (call) => {
-    const adaptive = met(call, request).filter(isAdaptive);
-    call.report(adaptive, calls);
+    call.report(met(call, request).filter(isAdaptive), calls);
     return nothing;
   };
 
@@ -173,8 +165,7 @@ export const peek =
     return (reply) => demands.map((demand) => ({ demand, sight: readSight(reply) }));
   };
 
+type Sight = { -readonly [Field in keyof BucketReport]: number };
+
 const readSight = (reply: Numbers): BucketReport =>
-  Object.fromEntries(REPORT_FIELDS.map((field) => [field, reply.next()])) as Record<
-    keyof BucketReport,
-    number
-  >;
+  Object.fromEntries(REPORT_FIELDS.map((field) => [field, reply.next()])) as Sight;

@@ -31,6 +31,7 @@ export interface IoredisModule {
   readonly Redis: new (url: string, options: object) => IoredisLike;
 }
 
+const LOST = ['close', 'end'];
 const OLDEST = [6, 2] as const;
 const QUIT_MS = 1_000;
 const MAX_RETRY_MS = 2_000;
@@ -104,7 +105,7 @@ export class IoredisClient implements RedisClient {
   #lastError: unknown = new Error('the connection was closed');
 
   get countsListeners(): boolean {
-    return (this.#usable as { readonly isCluster?: boolean } | undefined)?.isCluster !== true;
+    return this.#usable?.isCluster !== true;
   }
 
   /** @param open - Makes the connection; called at once. */
@@ -181,15 +182,13 @@ export class IoredisClient implements RedisClient {
     return new Promise((resolve, reject) => {
       const done = (settle: () => void) => () => {
         redis.off('ready', onReady);
-        redis.off('close', onLost);
-        redis.off('end', onLost);
+        for (const event of LOST) redis.off(event, onLost);
         settle();
       };
       const onReady = done(resolve);
       const onLost = done(() => reject(this.#lastError));
       redis.on('ready', onReady);
-      redis.on('close', onLost);
-      redis.on('end', onLost);
+      for (const event of LOST) redis.on(event, onLost);
     });
   }
 }
@@ -206,7 +205,6 @@ async function refuseOldServer(redis: Ioredis): Promise<void> {
   if (version === null) return;
   const [major, minor] = [Number(version[2]), Number(version[3])];
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
-  throw new StoreUnavailableError(
-    `flyball needs Redis ${OLDEST.join('.')} or newer; the server is ${version[1]}`,
-  );
+  const needed = `flyball needs Redis ${OLDEST.join('.')} or newer`;
+  throw new StoreUnavailableError(`${needed}; the server is ${version[1]}`);
 }
