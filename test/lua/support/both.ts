@@ -108,6 +108,13 @@ export class Both {
   async #expire(): Promise<void> {
     const over = this.#world.forget(this.#atUs);
     if (over.length > 0) await this.redis.del(...over.flatMap((name) => keysOfState(this.name, name)));
+    // So do the entries of registries that are over: a clock that steps back would bring back those that were not cleaned up yet.
+    for (const [name, state] of this.#world.buckets) {
+      if (!('until' in state)) continue;
+      const nowUs = ZERO_US + this.#atUs;
+      for (const [bucket, untilUs] of state.until) if (untilUs <= nowUs) state.until.delete(bucket);
+      await this.redis.zremrangebyscore(keysOfState(this.name, name)[0]!, '-inf', nowUs);
+    }
     // What is told of all values together is written only when it changes.
     const kept = [...this.#world.buckets.restsUs].filter(([name]) => !/^(group|keys)\|/.test(name));
     const keys = kept.map(([name]) => keysOfState(this.name, name)[0]!);
