@@ -6,8 +6,7 @@ import { runs } from '../../support/runs.ts';
 import { S, World } from '../../support/world.ts';
 
 /*
- * A ramp is a slower clock, and what it promises lies behind less debt than real time would need. So what is promised in a ramp
- * must keep the bound when another pause comes, whose clock goes differently: of the governor or of the key, ended early or not.
+ * What is promised after a pause must keep the bound when another one comes: of the governor or of the key, ended early or not.
  */
 const numRuns = runs(400);
 const MS = 1_000;

@@ -58,8 +58,8 @@ export class Both {
     // Together, so that they travel in one call and are decided in this order at one time.
     const store = this.#stores.get(batch.instance)!;
     const ended = this.#listen();
-    // First a look, since a batch in which nothing is asked of the script puts no clock right there, as the world does.
-    this.#world.at(this.#atUs);
+    // First a look at both: it puts times of a wrong clock right, and tidies a full registry, also where nothing else is asked.
+    this.#world.peek(this.#atUs, { cost: this.#oneOfEach() });
     const [, ...results] = await Promise.all([
       store.peek({ cost: this.#oneOfEach(), keys: undefined, holder: '' }, 1),
       ...steps.map((step, index) => outcome(() => onRedis(store, step, receipts[index]))),
