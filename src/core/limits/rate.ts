@@ -235,7 +235,7 @@ function parseFair(path: string, given: Record<string, unknown>, by: string | nu
   check(!fair || by !== null, `${path}.by`, shared, given.by);
   check(fair || asked === undefined, `${path}.weights`, 'weights only together with fair: true', asked);
   if (!fair) return null;
-  const weights = Object.entries(plainObject(`${path}.weights`, asked ?? {})).map(
+  const weights = Object.entries(plainObject(`${path}.weights`, asked === undefined ? {} : asked)).map(
     ([key, weight]) => [key, wholeNumber(`${path}.weights.${key}`, weight, 1, 1_000)] as const,
   );
   return Object.freeze({ by: by!, weights: Object.freeze(Object.fromEntries(weights)) });
