@@ -50,8 +50,8 @@ describe('run', () => {
 
   test.for<[string, unknown, unknown]>([
     ['no work', {}, undefined],
-    ['options that are none', undefined, () => 1],
-    ['a name that is none', { costs: 1 }, () => 1],
+    ['no options', undefined, () => 1],
+    ['an unknown name', { costs: 1 }, () => 1],
     ['a settle that is none', { settle: 5 }, () => 1],
     ['a holder that is none', { holder: '' }, () => 1],
   ])('with %s is refused, and does nothing', async ([, options, work]) => {

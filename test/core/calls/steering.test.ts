@@ -56,7 +56,7 @@ describe('configure', () => {
     ['a list', [], 'options'],
     ['no limits', {}, 'limits'],
     ['an empty list of limits', { limits: {} }, 'limits'],
-    ['a limit that is none', { limits: { calls: { rate: -1, periodMs: 1_000 } } }, 'limits.calls.rate'],
+    ['an invalid limit', { limits: { calls: { rate: -1, periodMs: 1_000 } } }, 'limits.calls.rate'],
     ['a misspelt name', { limit: { calls: slow } }, 'limit'],
   ])('of %s is refused, and changes nothing', async ([, change, option]) => {
     const { governor } = started();

@@ -74,7 +74,7 @@ describe('changes in words', () => {
     ]);
   });
 
-  test('are none where nothing changed', () => {
+  test('are empty where nothing changed', () => {
     expect(changesInWords('operator', before, before)).toEqual([]);
     expect(changesInWords('operator', [], [])).toEqual([]);
   });

@@ -95,7 +95,7 @@ describe('the nearest name', () => {
     expect(nearestName(name, known)).toBe(nearest);
   });
 
-  it('of none is none', () => {
+  it('of nothing is nothing', () => {
     expect(nearestName('rate', [])).toBeUndefined();
   });
 });

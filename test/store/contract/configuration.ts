@@ -75,7 +75,7 @@ export function configurationContract(make: (options: StoreOptions) => Made): vo
     expect(sights.map(({ sight }) => sight.remaining)).toEqual([0, 0]);
   });
 
-  test('a second change stands beside the first; the same again is none', async () => {
+  test('a second change stands beside the first; the same again is no change', async () => {
     const { store, set } = await started();
     await set({ calls: perSecond(7, { burst: 7 }) });
     await set({ shop: perSecond(1, { burst: 1, by: 'shop' }) });

@@ -7,7 +7,7 @@ import type { Made, StoreOptions } from '../support/made.ts';
 const SECOND = 1_000_000;
 const Q = 'bull:orders';
 
-/** What every store does with jobs that are put aside. `make` gives one that nothing has happened to yet. */
+/** What every store does with deferred jobs. `make` gives one that nothing has happened to yet. */
 export function deferralsContract(make: (options: StoreOptions) => Made): void {
   function started() {
     const { store, advanceUs } = make({ limits: { calls: perSecond(10) } });
@@ -94,7 +94,7 @@ export function deferralsContract(make: (options: StoreOptions) => Made): void {
       expect(await note('a', { attempt: 1, fresh: true })).toMatchObject({ count: 1 });
     });
 
-    test('have one that has been put aside for longest', async () => {
+    test('have one that has been deferred for longest', async () => {
       const { deferrals, note, advanceUs } = started();
       expect(await deferrals.oldest(Q)).toEqual({ count: 0 });
       await note('old', { delayMs: 9_000 });
@@ -161,7 +161,7 @@ export function deferralsContract(make: (options: StoreOptions) => Made): void {
       expect((await deferrals.list(Q, page.at(-1)!.turnUs, 2)).map(({ job }) => job)).toEqual(['later']);
     });
 
-    test('are moved for those that are still put aside', async () => {
+    test('are moved for those that are still deferred', async () => {
       const { deferrals, note, slots } = started();
       for (const job of ['a', 'b', 'c']) await note(job);
       await note('a');

@@ -6,7 +6,7 @@ import type { Store } from '../../../src/core/ports/store.ts';
 import { calls, type Make, SECOND, started } from '../support/made.ts';
 import { AT_ONCE, ask, NORMAL, WHENEVER } from '../support/terms.ts';
 
-/** Requests that are none, in any store. */
+/** Invalid requests, in any store. */
 export function wrongRequestsContract(make: Make): void {
   describe('a wrong request', () => {
     const options = { limits: { ...calls.limits, shop: perSecond(1, { burst: 3, by: 'shop' }) } };
@@ -21,7 +21,7 @@ export function wrongRequestsContract(make: Make): void {
       expect(await remaining()).toEqual([5, 3]);
     }
 
-    // Keys that are none must not mean the whole governor.
+    // Invalid keys must not mean the whole governor.
     async function expectKeysRejected(store: Store, keys: Keys) {
       await expect(store.atMost(ask(1, keys), 5, NORMAL)).rejects.toThrow(InvalidOptionError);
       await expect(store.pause(keys, SECOND)).rejects.toThrow(InvalidOptionError);

@@ -35,7 +35,7 @@ describe('keys of deferred jobs', () => {
     expect(await redis.pttl(keys[0]!)).toBeGreaterThan(slotAndDayMs);
   });
 
-  test('say in plain text what is noted, and go when no job is put aside', async () => {
+  test('say in plain text what is noted, and go when no job is deferred', async () => {
     const name = uniqueName('deferred');
     const { deferrals } = storeOf(redisUrl(), { name, limits });
     await deferrals.note(Q, { job: '7', delayMs: 1_500, attempt: 2, fresh: true });
@@ -52,7 +52,7 @@ describe('keys of deferred jobs', () => {
     await eventually(async () => ((await deferrals.claim(Q, 4, 300, false)) ? true : undefined));
   });
 
-  test('an entry that somebody wrote by hand is none', async () => {
+  test('an invalid entry that somebody wrote by hand is ignored', async () => {
     const name = uniqueName('deferred');
     const { deferrals } = storeOf(redisUrl(), { name, limits });
     await redis.hset(`flyball:{${name}}:deferred:${Q}`, '7', 'what?');

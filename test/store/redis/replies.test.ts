@@ -62,7 +62,7 @@ test('a right reply is read as it is meant', async () => {
   expect(seen).toMatchObject([{ sight: { remaining: 5, granted: 1 } }]);
 });
 
-describe('a reply that is none is an error for every operation of the call, never a grant', () => {
+describe('an invalid reply is an error for every operation of the call, never a grant', () => {
   test.for<[string, unknown]>([
     ['nothing', undefined],
     ['null', null],
@@ -124,7 +124,7 @@ describe('a reply that is none is an error for every operation of the call, neve
       'a limit beyond the exact numbers',
       registered({ limits: LIMITS.replace('"burst":5', `"burst":${2 ** 51}`) }),
     ],
-    ['limits of an operator that are none', registered({ limits: LIMITS, operator: 'x' })],
+    ['limits of an operator that are not valid', registered({ limits: LIMITS, operator: 'x' })],
     ['an empty list of an operator', registered({ limits: LIMITS, operator: '[]' })],
   ])('%s in place of the limits', async ([, reply]) =>
     expectNoAnswer(

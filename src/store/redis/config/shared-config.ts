@@ -177,7 +177,7 @@ export class SharedConfig {
     const config = Object.freeze({ version, created, revision, who, limits, code, operator });
     this.#known = config;
     this.#outdated = false;
-    // The version alone may grow when promises are recalled; to who listens to changes that is none.
+    // The version alone may grow, when promises are recalled: listeners to changes are not told of that.
     const isNews =
       before === undefined
         ? this.#replaced || !isProposed || operator.length > 0
